@@ -59,7 +59,10 @@ def plugin() -> list[Extension]:
             PLUGIN,
             sources("spank/core") + sources("spank/plugin"),
             include_dirs=["spank/core", "spank/plugin", include],
-            define_macros=[("GS_VERSION", f'"{version()}"')],
+            define_macros=[
+                ("_GNU_SOURCE", None),
+                ("GS_VERSION", f'"{version()}"'),
+            ],
             undef_macros=["NDEBUG"],
             extra_compile_args=STRICT + fortify,
             extra_link_args=[

@@ -49,6 +49,7 @@ ffibuilder.set_source(
     sources=[relative(p) for p in sorted(CORE.glob("*.c"))],
     include_dirs=[relative(CORE)],
     extra_compile_args=["-std=gnu11", "-O2", "-fno-strict-aliasing"],
+    define_macros=[("_GNU_SOURCE", None)],
     undef_macros=["NDEBUG"],
     py_limited_api=True,
 )

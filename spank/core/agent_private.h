@@ -1,0 +1,94 @@
+/* agent_private.h - a node's side of the start barrier.
+ *
+ * Runs as one thread of slurmstepd: carries the arrivals and deaths of the node's
+ * tasks to the place that decides, proves that rank 0's node can be reached, holds
+ * MASTER_PORT if rank 0 lives here, and hands the decision to the waiting tasks. It
+ * decides nothing itself except to give up when it hears nothing any more.
+ */
+#ifndef GS_AGENT_PRIVATE_H
+#define GS_AGENT_PRIVATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conn_private.h"
+#include "error.h"
+#include "hold_private.h"
+#include "page_private.h"
+#include "proof_private.h"
+#include "resolve_private.h"
+#include "spec.h"
+#include "spool.h"
+#include "wire.h"
+
+#define GS_AGENT_TRY_US 200000     /* one connect; a lost SYN costs this, not 1 s */
+#define GS_AGENT_MUTE_US 10000000  /* connected, but the other side says nothing */
+#define GS_AGENT_PING_US 2000000
+#define GS_AGENT_DEAD_MS 10000     /* unacknowledged data: we are cut off */
+#define GS_AGENT_GRACE_US 30000000 /* tasks wait this much longer than T */
+#define GS_AGENT_END_US 5000000    /* after the decision: pieces of the report, ends */
+
+struct gs_agentconf {
+    uint8_t key[GS_KEY_SIZE];
+    char root_address[GS_ADDR_SIZE];
+    uint16_t root_port;
+    struct gs_hello hello;  /* identity; ranks and nonce are filled in by the agent */
+    const uint32_t *ranks;  /* of this node's tasks, by local index; not copied */
+    struct gs_spec spec;
+    char user_address[GS_NAME_SIZE]; /* the user's own MASTER_ADDR, "" = none */
+    char user_port[GS_ADDR_SIZE];    /* the user's own MASTER_PORT, "" = none */
+    struct gs_holdconf hold;
+    char spool_dir[GS_PATH_SIZE];    /* the step's sys/, "" = keep no report */
+    char complaint[GS_TEXT_SIZE];    /* this node's configuration cannot work; why */
+    struct gs_page *page;   /* not owned */
+    int wake_fd;            /* eventfd written by tasks and hooks; not owned */
+    int stepd_pid;
+};
+
+struct gs_agent {
+    struct gs_agentconf conf;
+    struct gs_mac mac;
+    struct gs_conn conn;
+    bool connecting, joined, finished;
+    bool master_sent;
+    int64_t begun_us, try_us, ping_us, decided_us;
+    uint32_t tries;
+    struct gs_hold hold;
+    struct gs_prober prober;
+    struct gs_resolver master_resolver, probe_resolver;
+    struct gs_probe probe;      /* the one whose name is being resolved */
+    struct gs_spoolfile report; /* its pieces go there as they come */
+    bool report_open, report_done, bye_sent;
+    bool *arrival_sent, *exit_sent;
+    uint32_t exits;
+    _Atomic int32_t *exit_status; /* wait status by local index, -1 = alive */
+    _Atomic bool stop, launch_failed;
+    struct gs_error end;        /* how it ended, for the host's log */
+};
+
+/* Copies conf. Returns NULL when memory is short. */
+struct gs_agent *gs_agent_create(const struct gs_agentconf *conf);
+/* After the thread is gone (or was never started). NULL is fine. */
+void gs_agent_destroy(struct gs_agent *agent);
+
+/* The thread: returns when the decision is delivered and, for a refusal, the tasks
+ * are gone, or when it was stopped. agent->end says how it went. */
+void gs_agent_run(struct gs_agent *agent);
+
+/* From other threads: a task ended with this wait status; the launch failed before
+ * the tasks were released; end soon. Each wakes the agent. */
+void gs_agent_task_exit(struct gs_agent *agent, uint32_t local, int status);
+void gs_agent_launch_failed(struct gs_agent *agent);
+void gs_agent_stop(struct gs_agent *agent);
+
+/* Parts of the agent, in agent_tasks.c and agent_master.c. */
+int gs_agent_refuse(struct gs_agent *agent, const char *text);
+int gs_agent_send_fail(struct gs_agent *agent, const struct gs_fail *fail);
+int gs_agent_report_tasks(struct gs_agent *agent, int64_t now_us);
+void gs_agent_master_begin(struct gs_agent *agent, int64_t now_us);
+int gs_agent_master_step(struct gs_agent *agent, int64_t now_us);
+int gs_agent_probe(struct gs_agent *agent, const struct gs_probe *probe, int64_t now_us);
+int gs_agent_probe_step(struct gs_agent *agent, int64_t now_us);
+
+#endif

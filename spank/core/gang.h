@@ -1,0 +1,180 @@
+/* gang.h - the start barrier's one decision: release, refuse, or keep waiting.
+ *
+ * Pure bookkeeping: the caller feeds what happened and when (microseconds of one
+ * monotonic clock), asks for the outcome, and does all input and output itself. The
+ * outcome is decided at one place, once, and never changes afterwards.
+ *
+ *  - T runs from the first node's hello.
+ *  - Release needs every task of every node, and every node wired (if asked for).
+ *  - A task that ends before the start refuses at once. Deaths by the signals that a
+ *    person or Slurm sends to a whole step are held back for a moment: if the step as
+ *    a whole was signalled, that is a cancel, not a failed start.
+ */
+#ifndef GS_GANG_H
+#define GS_GANG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "error.h"
+#include "wire.h"
+
+/* How long the death of one task by a kill or cancel signal waits for company: its
+ * siblings on the same node get theirs in one loop, other nodes' through slurmctld. */
+#define GS_SETTLE_NODE_US 30000
+#define GS_SETTLE_STEP_US 250000
+
+enum gs_outcome {
+    GS_WAITING = 0,
+    GS_RELEASED = 1,
+    GS_REFUSED = 2,
+    GS_CANCELLED = 3 /* somebody ended the step; not a failed start */
+};
+
+enum gs_refusal {
+    GS_REFUSAL_NONE = 0,
+    GS_REFUSAL_TIMEOUT = 1,     /* T is over and somebody is missing */
+    GS_REFUSAL_TASK_ENDED = 2,  /* a task ended before the start */
+    GS_REFUSAL_LAUNCH = 3,      /* a node's slurmstepd could not launch its tasks */
+    GS_REFUSAL_CONFIG = 4,      /* options or environment cannot work */
+    GS_REFUSAL_NODE_LOST = 5,   /* a node's connection broke */
+    GS_REFUSAL_UNREACHABLE = 6, /* a node cannot reach rank 0's node */
+    GS_REFUSAL_MISMATCH = 7,    /* nodes or ranks do not agree on what the step is */
+    GS_REFUSAL_ENDED = 8        /* Slurm ended the launch before everybody arrived */
+};
+
+enum gs_task_state {
+    GS_TASK_ABSENT = 0,
+    GS_TASK_ARRIVED = 1,
+    GS_TASK_ENDED = 2
+};
+
+struct gs_task {
+    uint32_t node;
+    uint8_t state;     /* enum gs_task_state */
+    uint8_t fail_kind; /* enum gs_fail_kind when ended */
+    bool expected;
+    bool mismatch;
+    uint32_t status;     /* exit code or signal when ended */
+    uint32_t claim;      /* what it believes about the step, hashed; 0 = nothing */
+    uint32_t visible;    /* GPUs it sees, GS_NO_RANK = not restricted */
+    int64_t arrived_us;  /* -1 = not */
+};
+
+struct gs_node {
+    char name[GS_NAME_SIZE];
+    uint32_t *ranks;
+    uint32_t rank_count;
+    uint32_t arrived_count;
+    uint32_t ended_count;
+    int64_t hello_us;     /* -1 = never connected */
+    int64_t lost_us;      /* -1 = not lost */
+    int64_t silent_us;    /* last sign of life if it is overdue, else -1 */
+    bool failed;          /* launch or configuration; text says why */
+    bool wired;
+    bool probed;          /* a probe's result is in */
+    struct gs_reach reach; /* the last one */
+    char address[GS_ADDR_SIZE]; /* it connected from; "" = never */
+    int64_t clock_offset_us;    /* its wall clock minus ours, +- half of hello_rtt_us */
+    int64_t hello_rtt_us;       /* -1 = not measured */
+    char text[GS_TEXT_SIZE];
+};
+
+struct gs_gang {
+    uint32_t job_id;
+    uint32_t step_id;
+    uint32_t restart_count;
+    uint32_t node_count;
+    uint32_t task_count;
+    int64_t timeout_us;
+    bool wiring; /* release waits for every node's proof */
+    struct gs_node *nodes;
+    struct gs_task *tasks;
+    uint32_t connected_count; /* nodes that said hello */
+    uint32_t arrived_count;   /* tasks */
+    uint32_t wired_count;     /* nodes */
+    uint32_t stale_count;     /* hellos of another step or an earlier run of this one */
+    uint32_t ended_node_count; /* nodes all of whose tasks were ended by signals */
+    int64_t first_us;         /* first hello, -1 = none */
+    int64_t deadline_us;      /* first_us + T (+ time srun itself was stopped) */
+    int64_t decided_us;
+    int64_t suspect_us;       /* first held-back death, -1 = none */
+    uint32_t suspect_rank;
+    enum gs_outcome outcome;
+    enum gs_refusal reason;
+    uint8_t code;          /* exit code of a refusal: 75 or 78 */
+    uint32_t fail_node;    /* node the reason is about, GS_NO_RANK = several */
+    uint32_t fail_rank;    /* task the reason is about, GS_NO_RANK = none */
+};
+
+/* A gang of node_count nodes and task_count tasks; NULL when memory is short or a
+ * count is 0 or over 16 million. Destroy with gs_gang_destroy() (NULL is fine). */
+struct gs_gang *gs_gang_create(uint32_t node_count,
+                               uint32_t task_count,
+                               int64_t timeout_us);
+void gs_gang_destroy(struct gs_gang *gang);
+
+/* Says which node has which ranks, before anything else is fed for that node. Returns
+ * 0, -ENOMEM, or -EINVAL (node or rank out of range, rank given twice). */
+int gs_gang_expect(struct gs_gang *gang,
+                   uint32_t node,
+                   const char *name,
+                   const uint32_t *ranks,
+                   uint32_t rank_count);
+
+/* Whether an arrival belongs to this step and this run of it; counts it if not. */
+bool gs_gang_is_ours(struct gs_gang *gang,
+                     uint32_t job_id,
+                     uint32_t step_id,
+                     uint32_t restart_count);
+
+/* A node said hello. Returns 0; -ESTALE: of another step or run, counted and ignored;
+ * -EALREADY: said before; -EINVAL: does not fit the step, with a sentence. The last
+ * one is also remembered as the node's failure. */
+int gs_gang_hello(struct gs_gang *gang,
+                  const struct gs_hello *hello,
+                  int64_t now_us,
+                  struct gs_error *error);
+
+/* A task reached the barrier at when_us. Unknown ranks and ranks of another node are
+ * marked as a mismatch (-EINVAL); repeated arrivals are ignored. */
+int gs_gang_arrive(struct gs_gang *gang,
+                   uint32_t node,
+                   uint32_t rank,
+                   uint32_t claim,
+                   int64_t when_us);
+
+/* Marks a rank as contradicting the step; decided when all arrived or T is over. */
+void gs_gang_mismatch(struct gs_gang *gang, uint32_t rank);
+
+/* A task or node cannot start. -EINVAL: no such node, or the rank is not its own. */
+int gs_gang_fail(struct gs_gang *gang, const struct gs_fail *fail, int64_t now_us);
+
+/* The node's connection broke before the decision. text: how. */
+void gs_gang_lost(struct gs_gang *gang, uint32_t node, const char *text, int64_t now_us);
+
+/* A node's result of the current probe round. OK makes it wired. */
+void gs_gang_reach(struct gs_gang *gang, const struct gs_reach *reach);
+/* Forgets all probe results: another address is tried. */
+void gs_gang_unwire(struct gs_gang *gang);
+/* No address is left to try: refuse, naming the nodes that failed their probe. */
+void gs_gang_unreachable(struct gs_gang *gang, int64_t now_us);
+
+/* Slurm ended the launch: cancelled = on somebody's order. */
+void gs_gang_end(struct gs_gang *gang, bool cancelled, int64_t now_us);
+
+/* The deciding process itself was stopped for this long: T does not count it. */
+void gs_gang_stretch(struct gs_gang *gang, int64_t stopped_us);
+
+/* Decides if it can; call after feeding and when gs_gang_next_us() has come. */
+enum gs_outcome gs_gang_tick(struct gs_gang *gang, int64_t now_us);
+
+/* The next moment at which a tick may decide by itself, -1 = none. */
+int64_t gs_gang_next_us(const struct gs_gang *gang);
+
+/* The task that arrived last, GS_NO_RANK = nobody arrived. */
+uint32_t gs_gang_last(const struct gs_gang *gang);
+/* The task that arrived first, GS_NO_RANK = nobody arrived. */
+uint32_t gs_gang_first(const struct gs_gang *gang);
+
+#endif

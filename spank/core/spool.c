@@ -1,0 +1,126 @@
+/* spool.c - directories and whole files of spool.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "error_private.h"
+#include "spool.h"
+
+bool gs_spool_path(const char *base,
+                   uint32_t job_id,
+                   uint32_t step_id,
+                   char *ret_path,
+                   size_t size)
+{
+    int n = snprintf(ret_path, size, "%s/%u.%u", base, job_id, step_id);
+
+    return n > 0 && (size_t)n < size;
+}
+
+static int make_dir(const char *path, uint32_t uid, uint32_t gid, struct gs_error *error)
+{
+    struct stat info;
+
+    if (mkdir(path, 0755) < 0 && errno != EEXIST)
+        return gs_error_set(error, errno, "cannot make %s: %s", path, strerror(errno));
+    if (lstat(path, &info) < 0 || !S_ISDIR(info.st_mode))
+        return gs_error_set(error, ENOTDIR, "%s is in the way: not a directory", path);
+    if ((info.st_uid != uid || info.st_gid != gid) && lchown(path, uid, gid) < 0)
+        return gs_error_set(
+            error, errno, "cannot give %s to uid %u: %s", path, uid, strerror(errno));
+    return 0;
+}
+
+int gs_spool_create(const char *base,
+                    uint32_t job_id,
+                    uint32_t step_id,
+                    uint32_t uid,
+                    uint32_t gid,
+                    struct gs_error *error)
+{
+    uint32_t root = geteuid(), group = getegid();
+    char path[GS_PATH_SIZE], part[GS_PATH_SIZE + 8];
+    int rc;
+
+    if (!gs_spool_path(base, job_id, step_id, path, sizeof(path)))
+        return gs_error_set(error, ENAMETOOLONG, "spool=%s is too long", base);
+    rc = make_dir(base, root, group, error);
+    if (rc == 0)
+        rc = make_dir(path, root, group, error);
+    snprintf(part, sizeof(part), "%s/sys", path);
+    if (rc == 0)
+        rc = make_dir(part, root, group, error);
+    snprintf(part, sizeof(part), "%s/user", path);
+    if (rc == 0)
+        rc = make_dir(part, uid, gid, error);
+    return rc;
+}
+
+int gs_spoolfile_begin(struct gs_spoolfile *file,
+                       const char *dir,
+                       const char *name,
+                       struct gs_error *error)
+{
+    memset(file, 0, sizeof(*file));
+    file->fd = -1;
+    file->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file->dir_fd < 0)
+        return gs_error_set(
+            error, errno, "cannot write %s/%s: %s", dir, name, strerror(errno));
+    snprintf(file->name, sizeof(file->name), "%s", name);
+    snprintf(file->temp, sizeof(file->temp), ".%s.%d", file->name, getpid());
+    unlinkat(file->dir_fd, file->temp, 0);
+    file->fd = openat(file->dir_fd,
+                      file->temp,
+                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                      0644);
+    if (file->fd < 0) {
+        int code = errno;
+        gs_spoolfile_cancel(file);
+        return gs_error_set(
+            error, code, "cannot write %s/%s: %s", dir, name, strerror(code));
+    }
+    return 0;
+}
+
+int gs_spoolfile_write(struct gs_spoolfile *file, const uint8_t *data, size_t size)
+{
+    while (size) {
+        ssize_t put = write(file->fd, data, size);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return -errno;
+        data += put;
+        size -= (size_t)put;
+    }
+    return 0;
+}
+
+int gs_spoolfile_commit(struct gs_spoolfile *file)
+{
+    int rc = 0;
+
+    if (renameat(file->dir_fd, file->temp, file->dir_fd, file->name) < 0)
+        rc = -errno;
+    else
+        file->temp[0] = '\0';
+    gs_spoolfile_cancel(file);
+    return rc;
+}
+
+void gs_spoolfile_cancel(struct gs_spoolfile *file)
+{
+    if (file->dir_fd < 0)
+        return;
+    if (file->temp[0])
+        unlinkat(file->dir_fd, file->temp, 0);
+    if (file->fd >= 0)
+        close(file->fd);
+    close(file->dir_fd);
+    file->dir_fd = file->fd = -1;
+    file->temp[0] = '\0';
+}

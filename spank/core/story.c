@@ -1,0 +1,175 @@
+/* story.c - names, and who is to blame; see story.h. Blame only what did not arrive. */
+#include <string.h>
+
+#include "hostlist.h"
+#include "story_private.h"
+
+const char *gs_outcome_name(enum gs_outcome outcome)
+{
+    static const char *const names[] = {
+        [GS_WAITING] = "waiting",
+        [GS_RELEASED] = "released",
+        [GS_REFUSED] = "refused",
+        [GS_CANCELLED] = "cancelled",
+    };
+
+    return names[outcome];
+}
+
+const char *gs_refusal_name(enum gs_refusal reason)
+{
+    static const char *const names[] = {
+        [GS_REFUSAL_NONE] = "none",
+        [GS_REFUSAL_TIMEOUT] = "timeout",
+        [GS_REFUSAL_TASK_ENDED] = "task_ended",
+        [GS_REFUSAL_LAUNCH] = "launch_failed",
+        [GS_REFUSAL_CONFIG] = "configuration",
+        [GS_REFUSAL_NODE_LOST] = "node_lost",
+        [GS_REFUSAL_UNREACHABLE] = "master_unreachable",
+        [GS_REFUSAL_MISMATCH] = "mismatch",
+        [GS_REFUSAL_ENDED] = "ended_by_slurm",
+    };
+
+    return names[reason];
+}
+
+const char *gs_node_phase(const struct gs_node *node)
+{
+    if (node->hello_us < 0)
+        return node->failed ? "refused" : "never connected";
+    if (node->lost_us >= 0)
+        return "connection lost";
+    if (node->failed)
+        return "failed";
+    if (node->arrived_count == node->rank_count)
+        return "ready";
+    return node->arrived_count ? "partly started" : "not started";
+}
+
+static bool has_mismatch(const struct gs_gang *gang, const struct gs_node *node)
+{
+    for (uint32_t i = 0; i < node->rank_count; i++)
+        if (gang->tasks[node->ranks[i]].mismatch)
+            return true;
+    return false;
+}
+
+bool gs_story_blames(const struct gs_story *story, uint32_t index)
+{
+    const struct gs_gang *gang = story->gang;
+    const struct gs_node *node = &gang->nodes[index];
+
+    switch (gang->reason) {
+    case GS_REFUSAL_TASK_ENDED:
+    case GS_REFUSAL_LAUNCH:
+    case GS_REFUSAL_CONFIG:
+    case GS_REFUSAL_NODE_LOST:
+        return index == gang->fail_node;
+    case GS_REFUSAL_UNREACHABLE:
+        return node->hello_us >= 0 && !node->wired;
+    case GS_REFUSAL_MISMATCH:
+        return index == gang->fail_node || has_mismatch(gang, node);
+    default:
+        return node->arrived_count != node->rank_count || node->hello_us < 0;
+    }
+}
+
+void gs_story_ending(const struct gs_task *task, struct gs_strbuf *ret_text)
+{
+    if (task->fail_kind == GS_FAIL_EXIT)
+        gs_strbuf_add(ret_text, "exit code %u", task->status);
+    else
+        gs_strbuf_add(
+            ret_text, "signal %u (%s)", task->status, strsignal((int)task->status));
+}
+
+static void reach_detail(const struct gs_story *story,
+                         const struct gs_node *node,
+                         struct gs_strbuf *ret_text)
+{
+    const struct gs_reach *reach = &node->reach;
+    const char *address = "";
+
+    if (story->master && story->candidate < story->master->candidate_count)
+        address = story->master->candidates[story->candidate].address;
+    if (!node->probed)
+        gs_strbuf_add(ret_text, "has not said whether it reaches %s", address);
+    else if (reach->result == GS_REACH_RESOLVE)
+        gs_strbuf_add(ret_text, "does not resolve %s", story->master_addr);
+    else if (reach->result == GS_REACH_ELSEWHERE)
+        gs_strbuf_add(ret_text,
+                      "resolves %s to %s instead of %s",
+                      story->master_addr,
+                      reach->text,
+                      address);
+    else if (reach->result == GS_REACH_STRANGER)
+        gs_strbuf_add(ret_text,
+                      "reaches another host at %s port %u",
+                      address,
+                      story->master->port);
+    else
+        gs_strbuf_add(ret_text,
+                      "cannot reach %s port %u from %s: %s",
+                      address,
+                      story->master ? story->master->port : 0,
+                      node->address,
+                      strerror((int)reach->detail));
+}
+
+static void missing_ranks(const struct gs_gang *gang,
+                          const struct gs_node *node,
+                          struct gs_strbuf *ret_text)
+{
+    uint32_t missing[64] = {0}, count = 0;
+    char *folded;
+
+    for (uint32_t i = 0; i < node->rank_count && count < 64; i++)
+        if (gang->tasks[node->ranks[i]].state != GS_TASK_ARRIVED)
+            missing[count++] = node->ranks[i];
+    folded = gs_ranks_fold(missing, count);
+    gs_strbuf_add(ret_text,
+                  "rank%s %s not started",
+                  count == 1 ? "" : "s",
+                  folded ? folded : "?");
+    gs_text_free(folded);
+}
+
+static void mismatch_ranks(const struct gs_gang *gang,
+                           const struct gs_node *node,
+                           struct gs_strbuf *ret_text)
+{
+    for (uint32_t i = 0; i < node->rank_count; i++)
+        if (gang->tasks[node->ranks[i]].mismatch)
+            gs_strbuf_add(ret_text,
+                          "%srank %u",
+                          ret_text->used ? ", " : "contradicts the other ranks: ",
+                          node->ranks[i]);
+}
+
+void gs_story_detail(const struct gs_story *story,
+                     uint32_t index,
+                     struct gs_strbuf *ret_text)
+{
+    const struct gs_gang *gang = story->gang;
+    const struct gs_node *node = &gang->nodes[index];
+
+    if (gang->reason == GS_REFUSAL_TASK_ENDED && gang->fail_node == index) {
+        gs_strbuf_add(ret_text, "rank %u: ", gang->fail_rank);
+        gs_story_ending(&gang->tasks[gang->fail_rank], ret_text);
+    } else if (gang->reason == GS_REFUSAL_UNREACHABLE && node->hello_us >= 0) {
+        reach_detail(story, node, ret_text);
+    } else if (node->text[0]) {
+        gs_strbuf_add(ret_text, "%s", node->text);
+    } else if (gang->reason == GS_REFUSAL_MISMATCH) {
+        mismatch_ranks(gang, node, ret_text);
+    } else if (node->hello_us >= 0 && node->arrived_count != node->rank_count) {
+        missing_ranks(gang, node, ret_text);
+    }
+}
+
+bool gs_story_misbound(const struct gs_gang *gang, uint32_t index, uint32_t local)
+{
+    uint32_t visible = gang->tasks[gang->nodes[index].ranks[local]].visible;
+
+    return visible != GS_NO_RANK && visible > 0 && local >= visible;
+}

@@ -1,0 +1,308 @@
+/* story_lines.c - the lines in srun's terminal. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hostlist.h"
+#include "story_private.h"
+
+/* Nodes with the same phase and the same detail share one line. */
+struct group {
+    char *text; /* phase and detail */
+    uint32_t *nodes;
+    uint32_t count;
+};
+
+static double seconds(int64_t us)
+{
+    return us < 0 ? 0 : (double)us / 1e6;
+}
+
+static void warn_binding(const struct gs_gang *gang, struct gs_strbuf *out)
+{
+    uint32_t count = 0, first_node = 0, first_local = 0;
+
+    for (uint32_t n = 0; n < gang->node_count; n++) {
+        for (uint32_t l = 0; l < gang->nodes[n].rank_count; l++) {
+            if (!gs_story_misbound(gang, n, l))
+                continue;
+            if (count++ == 0) {
+                first_node = n;
+                first_local = l;
+            }
+        }
+    }
+    if (!count)
+        return;
+    uint32_t rank = gang->nodes[first_node].ranks[first_local];
+    gs_strbuf_add(out,
+                  "gang-start: warning: %u task%s fewer GPUs than LOCAL_RANK needs (rank "
+                  "%u on %s: LOCAL_RANK %u, %u visible); ask for --gpus-per-node, or use "
+                  "device 0 in every task\n",
+                  count,
+                  count == 1 ? " sees" : "s see",
+                  rank,
+                  gang->nodes[first_node].name,
+                  first_local,
+                  gang->tasks[rank].visible);
+}
+
+char *gs_story_start(const struct gs_story *story)
+{
+    const struct gs_gang *gang = story->gang;
+    uint32_t last = gs_gang_last(gang), first = gs_gang_first(gang);
+    int64_t skew = gang->tasks[last].arrived_us - gang->tasks[first].arrived_us;
+    const struct gs_master *master = story->master;
+    struct gs_strbuf out = {0};
+
+    gs_strbuf_add(&out,
+                  "gang-start: %u/%u tasks on %u/%u nodes in %.1f s (last: rank %u on %s, "
+                  "+%.1f s)",
+                  gang->arrived_count,
+                  gang->task_count,
+                  gang->connected_count,
+                  gang->node_count,
+                  seconds(gang->decided_us - story->begun_us),
+                  last,
+                  gang->nodes[gang->tasks[last].node].name,
+                  seconds(skew));
+    if (master)
+        gs_strbuf_add(&out,
+                      " · master %s:%u%s",
+                      master->user_address ? story->master_addr
+                                           : gang->nodes[master->node_index].name,
+                      master->port,
+                      master->user_address ? " (MASTER_ADDR is yours)"
+                      : master->user_port  ? " (MASTER_PORT is yours)"
+                                           : "");
+    gs_strbuf_add(&out, "\n");
+    if (story->spec->slack_s > 0 && seconds(skew) > story->spec->slack_s)
+        gs_strbuf_add(&out,
+                      "gang-start: warning: rank %u on %s was %.1f s later than the first "
+                      "(slack=%g)\n",
+                      last,
+                      gang->nodes[gang->tasks[last].node].name,
+                      seconds(skew),
+                      story->spec->slack_s);
+    warn_binding(gang, &out);
+    return gs_strbuf_take(&out);
+}
+
+static uint32_t count_blamed(const struct gs_story *story)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < story->gang->node_count; i++)
+        count += gs_story_blames(story, i);
+    return count;
+}
+
+static uint32_t count_ready(const struct gs_gang *gang)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < gang->node_count; i++)
+        count += gang->nodes[i].hello_us >= 0 && gang->nodes[i].lost_us < 0
+                 && gang->nodes[i].arrived_count == gang->nodes[i].rank_count;
+    return count;
+}
+
+static void headline(const struct gs_story *story, struct gs_strbuf *out)
+{
+    static const char *const what[] = {
+        [GS_REFUSAL_NONE] = "is not ready",
+        [GS_REFUSAL_TIMEOUT] = "not ready",
+        [GS_REFUSAL_TASK_ENDED] = "a task ended before the start",
+        [GS_REFUSAL_LAUNCH] = "a node could not launch its tasks",
+        [GS_REFUSAL_CONFIG] = "options or environment cannot work",
+        [GS_REFUSAL_NODE_LOST] = "a node was lost",
+        [GS_REFUSAL_UNREACHABLE] = "cannot reach the node of rank 0",
+        [GS_REFUSAL_MISMATCH] = "the nodes do not agree on the step",
+        [GS_REFUSAL_ENDED] = "not ready when Slurm ended the launch",
+    };
+    const struct gs_gang *gang = story->gang;
+    int64_t since = gang->first_us >= 0 ? gang->first_us : story->begun_us;
+    uint32_t blamed = count_blamed(story);
+
+    gs_strbuf_add(out,
+                  "gang-start: step %u.%u refused after %.*f s: ",
+                  gang->job_id,
+                  gang->step_id,
+                  gang->reason == GS_REFUSAL_TIMEOUT ? 0 : 1,
+                  seconds(gang->decided_us - since));
+    if (gang->reason == GS_REFUSAL_TIMEOUT || gang->reason == GS_REFUSAL_ENDED
+        || gang->reason == GS_REFUSAL_UNREACHABLE)
+        gs_strbuf_add(out,
+                      "%u of %u nodes %s%s",
+                      blamed,
+                      gang->node_count,
+                      gang->reason == GS_REFUSAL_UNREACHABLE ? "" : "are ",
+                      what[gang->reason]);
+    else
+        gs_strbuf_add(out, "%s", what[gang->reason]);
+    gs_strbuf_add(out,
+                  " (%u nodes, %u tasks were ready)\n",
+                  count_ready(gang),
+                  gang->arrived_count);
+}
+
+static char *group_text(const struct gs_story *story, uint32_t node)
+{
+    const struct gs_gang *gang = story->gang;
+    const char *phase = gang->reason == GS_REFUSAL_TASK_ENDED ? "ended before the start"
+                        : gang->reason == GS_REFUSAL_UNREACHABLE
+                            ? ""
+                            : gs_node_phase(&gang->nodes[node]);
+    struct gs_strbuf detail = {0}, text = {0};
+
+    gs_story_detail(story, node, &detail);
+    if (detail.text && strstr(detail.text, "not started"))
+        phase = "";
+    gs_strbuf_add(&text,
+                  "%s%s%s",
+                  phase,
+                  phase[0] && detail.text ? ": " : "",
+                  detail.text ? detail.text : "");
+    free(detail.text);
+    return gs_strbuf_take(&text);
+}
+
+static struct group *find_group(struct group *groups, uint32_t *count, char *text)
+{
+    for (uint32_t i = 0; i < *count; i++) {
+        if (strcmp(groups[i].text, text) == 0) {
+            free(text);
+            return &groups[i];
+        }
+    }
+    groups[*count].text = text;
+    return &groups[(*count)++];
+}
+
+static void free_groups(struct group *groups, uint32_t count)
+{
+    for (uint32_t i = 0; groups && i < count; i++) {
+        free(groups[i].text);
+        free(groups[i].nodes);
+    }
+    free(groups);
+}
+
+static bool add_to_group(struct group *group, uint32_t node)
+{
+    uint32_t *nodes = group->nodes;
+
+    /* Room doubles at every power of two. */
+    if ((group->count & (group->count - 1)) == 0)
+        nodes = realloc(nodes, (group->count ? group->count * 2 : 1) * sizeof(*nodes));
+    if (!nodes)
+        return false;
+    group->nodes = nodes;
+    group->nodes[group->count++] = node;
+    return true;
+}
+
+static char *fold_nodes(const struct gs_gang *gang, const uint32_t *nodes, uint32_t count)
+{
+    const char **names = calloc(count, sizeof(*names));
+    char *folded = NULL;
+
+    for (uint32_t i = 0; names && i < count; i++)
+        names[i] = gang->nodes[nodes[i]].name[0] ? gang->nodes[nodes[i]].name : "?";
+    if (names)
+        folded = gs_hostlist_fold(names, count);
+    free(names);
+    return folded;
+}
+
+static char *fold_ranks(const struct gs_gang *gang,
+                        const struct group *group,
+                        bool *ret_one)
+{
+    uint32_t *ranks = calloc(gang->task_count, sizeof(*ranks)), count = 0;
+    char *folded = NULL;
+
+    for (uint32_t i = 0; ranks && i < group->count; i++) {
+        const struct gs_node *node = &gang->nodes[group->nodes[i]];
+        for (uint32_t k = 0; k < node->rank_count; k++)
+            ranks[count++] = node->ranks[k];
+    }
+    if (ranks)
+        folded = gs_ranks_fold(ranks, count);
+    free(ranks);
+    *ret_one = count == 1;
+    return folded;
+}
+
+static void print_group(const struct gs_gang *gang,
+                        const struct group *group,
+                        struct gs_strbuf *out)
+{
+    bool one;
+    char *hosts = fold_nodes(gang, group->nodes, group->count);
+    char *ranks = fold_ranks(gang, group, &one);
+    struct gs_strbuf who = {0};
+
+    gs_strbuf_add(&who, "rank%s %s", one ? "" : "s", ranks ? ranks : "?");
+    gs_strbuf_add(out,
+                  "  %-10s  %-14s  %s\n",
+                  hosts ? hosts : "?",
+                  who.text ? who.text : "",
+                  group->text);
+    free(who.text);
+    gs_text_free(hosts);
+    gs_text_free(ranks);
+}
+
+static void print_groups(const struct gs_story *story, struct gs_strbuf *out)
+{
+    const struct gs_gang *gang = story->gang;
+    struct group *groups = calloc(gang->node_count, sizeof(*groups));
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; groups && i < gang->node_count; i++) {
+        char *text;
+        if (!gs_story_blames(story, i))
+            continue;
+        text = group_text(story, i);
+        if (!text || !add_to_group(find_group(groups, &count, text), i))
+            break;
+    }
+    for (uint32_t i = 0; groups && i < count; i++)
+        print_group(gang, &groups[i], out);
+    free_groups(groups, count);
+}
+
+/* What to type next. Only where a node is the matter does excluding it help. */
+static void next_step(const struct gs_story *story, struct gs_strbuf *out)
+{
+    const struct gs_gang *gang = story->gang;
+    uint32_t *nodes = calloc(gang->node_count, sizeof(*nodes)), count = 0;
+    char *hosts;
+
+    for (uint32_t i = 0; nodes && i < gang->node_count; i++)
+        if (gs_story_blames(story, i) && gang->nodes[i].name[0])
+            nodes[count++] = i;
+    hosts = count ? fold_nodes(gang, nodes, count) : NULL;
+    if (gang->reason == GS_REFUSAL_CONFIG)
+        gs_strbuf_add(out, "  next: correct the option or variable and start again\n");
+    else if (gang->reason == GS_REFUSAL_TASK_ENDED && hosts)
+        gs_strbuf_add(out,
+                      "  next: look at the lines of rank %u above · scontrol show node %s\n",
+                      gang->fail_rank,
+                      hosts);
+    else if (hosts)
+        gs_strbuf_add(
+            out, "  next: scontrol show node %s · sbatch --exclude=%s …\n", hosts, hosts);
+    gs_text_free(hosts);
+    free(nodes);
+}
+
+char *gs_story_refusal(const struct gs_story *story)
+{
+    struct gs_strbuf out = {0};
+
+    headline(story, &out);
+    print_groups(story, &out);
+    next_step(story, &out);
+    return gs_strbuf_take(&out);
+}

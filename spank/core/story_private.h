@@ -1,0 +1,24 @@
+/* story_private.h - pieces of text that lines and report share. */
+#ifndef GS_STORY_PRIVATE_H
+#define GS_STORY_PRIVATE_H
+
+#include <stdbool.h>
+
+#include "story.h"
+#include "strbuf_private.h"
+
+/* A node that did not get as far as the step needed, for the reason at hand. */
+bool gs_story_blames(const struct gs_story *story, uint32_t node);
+
+/* What exactly is wrong there; "" = the phase says it all. */
+void gs_story_detail(const struct gs_story *story,
+                     uint32_t node,
+                     struct gs_strbuf *ret_text);
+
+/* How a task ended: "exit code 3", "signal 9 (Killed)". */
+void gs_story_ending(const struct gs_task *task, struct gs_strbuf *ret_text);
+
+/* GPUs seen by a task are fewer than its local rank needs. */
+bool gs_story_misbound(const struct gs_gang *gang, uint32_t node, uint32_t local);
+
+#endif

@@ -1,0 +1,62 @@
+/* asked.c - for auto=gpu: does this srun ask for GPUs, or run in a job that has some?
+ *
+ * SPANK has no item for it before the launch, so the command line is read: only the
+ * part before the program, whose own options may look alike. */
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plugin.h"
+
+static const char *const variables[] = {
+    "SLURM_JOB_GPUS",
+    "SLURM_STEP_GPUS",
+    "SLURM_GPUS",
+    "SLURM_GPUS_ON_NODE",
+    "SLURM_GPUS_PER_NODE",
+    "SLURM_GPUS_PER_SOCKET",
+    "SLURM_GPUS_PER_TASK",
+};
+
+static const char *const options[] = {
+    "-G",
+    "--gpus",
+    "--gres=gpu",
+    "--gpus-per-node",
+    "--gpus-per-socket",
+    "--gpus-per-task",
+    "--tres-per-task=gres/gpu",
+    "--tres-per-task=gres:gpu",
+};
+
+static bool is_gpu_option(const char *arg, const char *next)
+{
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+        if (strncmp(arg, options[i], strlen(options[i])) == 0)
+            return true;
+    return strcmp(arg, "--gres") == 0 && next && strncmp(next, "gpu", 3) == 0;
+}
+
+bool gs_asked_for_gpus(void)
+{
+    static char line[65536];
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? 0 : read(fd, line, sizeof(line) - 1);
+    const char *arg = line;
+
+    if (fd >= 0)
+        close(fd);
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+        if (getenv(variables[i]))
+            return true;
+    /* getopt has stopped at the program: optind is its index. */
+    for (int i = 0; i < optind && arg < line + (size > 0 ? size : 0); i++) {
+        const char *next = arg + strlen(arg) + 1;
+        if (is_gpu_option(arg, next < line + size ? next : NULL))
+            return true;
+        arg = next;
+    }
+    return false;
+}

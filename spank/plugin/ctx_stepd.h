@@ -1,0 +1,27 @@
+/* ctx_stepd.h - what slurmstepd knows about its gang step; a task has a copy of it. */
+#ifndef GS_CTX_STEPD_H
+#define GS_CTX_STEPD_H
+
+#include "page_private.h"
+#include "plugin.h"
+
+struct gs_step {
+    uint32_t job_id, step_id;
+    char name[32]; /* "7877.0" */
+    struct gs_spec spec;
+    struct gs_page *page;
+    int wake_fd;
+    int stepd_pid;
+    char report[GS_SPEC_PATH_SIZE + 64];
+};
+
+/* The step, or NULL when this slurmstepd runs no gang step. */
+struct gs_step *gs_stepd_step(void);
+
+/* In a task: marks it as arrived and wakes the aggregator. visible < 0: not limited. */
+void gs_slot_arrive(const struct gs_step *step,
+                    struct gs_slot *slot,
+                    int visible,
+                    uint32_t claim);
+
+#endif

@@ -1,0 +1,189 @@
+/* ctx_task.c - a task, forked but not yet the user's program: it waits here.
+ *
+ * It must stay killable whatever the release of Slurm does with signals and process
+ * names, and must never outlive its slurmstepd:
+ *  - its name is changed, since proctrack/linuxproc spares processes called as
+ *    slurmstepd itself;
+ *  - its own handlers replace the ones that some releases leave behind;
+ *  - its wait has a deadline and ends when its parent changes.
+ * On release everything is put back as it was and the variables are set. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <slurm/spank.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "ctx_stepd.h"
+#include "envplan.h"
+#include "visible.h"
+
+#define EXIT_NOT_READY 75
+#define ABORT_MS 200 /* a signal and the abort it belongs to race: prefer the abort */
+
+/* Stands for the announcement to come when the plan is checked before the wait
+ * (RFC 5737, TEST-NET-1); it is never given to a task. */
+#define PENDING_ADDR "192.0.2.1"
+#define PENDING_PORT 65535
+
+static const int caught[] = {SIGTERM, SIGINT, SIGHUP};
+#define CAUGHT (sizeof(caught) / sizeof(caught[0]))
+
+static volatile int asked; /* the signal that came */
+
+struct saved {
+    char name[16];
+    struct sigaction actions[CAUGHT];
+    sigset_t mask;
+};
+
+static void on_signal(int signal)
+{
+    asked = signal;
+}
+
+static void prepare(struct saved *saved)
+{
+    struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: wake up */
+    sigset_t set;
+
+    prctl(PR_GET_NAME, saved->name);
+    prctl(PR_SET_NAME, "gang-wait");
+    sigemptyset(&set);
+    for (size_t i = 0; i < CAUGHT; i++) {
+        sigaction(caught[i], &action, &saved->actions[i]);
+        sigaddset(&set, caught[i]);
+    }
+    pthread_sigmask(SIG_UNBLOCK, &set, &saved->mask);
+}
+
+static void restore(const struct saved *saved)
+{
+    for (size_t i = 0; i < CAUGHT; i++)
+        sigaction(caught[i], &saved->actions[i], NULL);
+    pthread_sigmask(SIG_SETMASK, &saved->mask, NULL);
+    prctl(PR_SET_NAME, saved->name);
+}
+
+/* FNV-1a over what this rank believes about the step; all ranks must agree. 0 is kept
+ * for "nothing". */
+static uint32_t claim_of(const struct gs_envplan *plan)
+{
+    uint32_t hash = 2166136261U;
+
+    for (uint32_t i = 0; i < plan->vars; i++) {
+        const struct gs_planvar *var = &plan->var[i];
+        bool shared = strcmp(var->name, "WORLD_SIZE") == 0
+                      || (var->action == GS_VAR_KEEP && strncmp(var->name, "MASTER_", 7) == 0);
+        for (const char *c = var->value; shared && *c; c++)
+            hash = (hash ^ (unsigned char)*c) * 16777619U;
+    }
+    return hash ? hash : 1;
+}
+
+static int make_plan(spank_t sp,
+                     const struct gs_step *step,
+                     const struct gs_go *go,
+                     struct gs_envplan *ret_plan)
+{
+    struct gs_envfacts facts;
+    struct gs_error error;
+    char **env = NULL;
+    int rc;
+
+    gs_envfacts_init(&facts);
+    facts.gang_on = true;
+    facts.step_id = step->step_id;
+    facts.step = step->name;
+    facts.presets = step->spec.env_presets;
+    facts.without = step->spec.env_without;
+    facts.report = step->report;
+    facts.master_addr = go ? go->master_addr : PENDING_ADDR;
+    facts.master_port = go ? go->master_port : PENDING_PORT;
+    facts.t0 = go ? (double)go->t0_us / 1e6 : 0;
+    if (spank_get_item(sp, S_JOB_ENV, &env) != ESPANK_SUCCESS || !env)
+        return -ENOENT;
+    rc = gs_envplan_make((const char *const *)env, &facts, ret_plan, &error);
+    return rc;
+}
+
+static void apply(spank_t sp, const struct gs_envplan *plan)
+{
+    for (uint32_t i = 0; i < plan->vars; i++) {
+        const struct gs_planvar *var = &plan->var[i];
+        if (var->action == GS_VAR_SET)
+            spank_setenv(sp, var->name, var->value, 1);
+        else if (var->action == GS_VAR_UNSET)
+            spank_unsetenv(sp, var->name);
+    }
+}
+
+static void leave_on_signal(const struct gs_step *step, struct gs_slot *slot)
+{
+    atomic_store(&slot->state, GS_SLOT_ASKED);
+    _exit(gs_page_aborted_within(step->page, ABORT_MS)
+              ? (int)atomic_load(&step->page->code)
+              : 128 + asked);
+}
+
+/* Says so before it waits: nobody may be started into an environment that cannot
+ * work, and the reason must reach srun. */
+static void refuse_plan(struct gs_slot *slot, const char *text)
+{
+    snprintf(slot->text, sizeof(slot->text), "%.*s", (int)sizeof(slot->text) - 1, text);
+    atomic_store(&slot->state, GS_SLOT_CONFIG);
+    _exit(GS_EXIT_CONFIG);
+}
+
+static void wait_for_start(const struct gs_step *step, struct gs_slot *slot, int parent)
+{
+    switch (gs_page_wait(step->page, parent, &asked)) {
+    case GS_END_GO:
+        return;
+    case GS_END_SIGNAL:
+        leave_on_signal(step, slot);
+        break;
+    case GS_END_ABORT:
+        _exit((int)atomic_load(&step->page->code));
+    default:
+        _exit(EXIT_NOT_READY);
+    }
+}
+
+int gs_task_init(spank_t sp)
+{
+    static bool done;
+    struct gs_step *step = gs_stepd_step();
+    struct gs_envplan plan;
+    struct gs_slot *slot;
+    struct saved saved;
+    int parent = getppid(), local = -1, visible;
+    char devices[4096];
+
+    if (!step || done)
+        return 0;
+    done = true;
+    prepare(&saved);
+    if (spank_get_item(sp, S_TASK_ID, &local) != ESPANK_SUCCESS || local < 0
+        || (uint32_t)local >= step->page->slot_count || parent != step->stepd_pid)
+        _exit(EXIT_NOT_READY);
+    slot = &step->page->slots[local];
+    if (make_plan(sp, step, NULL, &plan) < 0)
+        refuse_plan(slot, "the task's environment cannot be read");
+    if (plan.outcome == GS_PLAN_FAIL)
+        refuse_plan(slot, plan.text);
+    visible = spank_getenv(sp, "CUDA_VISIBLE_DEVICES", devices, sizeof(devices))
+                      == ESPANK_SUCCESS
+                  ? gs_visible_count(devices)
+                  : -1;
+    gs_slot_arrive(step, slot, visible, claim_of(&plan));
+    wait_for_start(step, slot, parent);
+    if (make_plan(sp, step, &step->page->go, &plan) < 0 || plan.outcome != GS_PLAN_INJECT)
+        _exit(EXIT_NOT_READY);
+    apply(sp, &plan);
+    restore(&saved);
+    return 0;
+}
