@@ -2,7 +2,9 @@
 # asan.sh - the core and plugin tests under AddressSanitizer and UBSan.
 # Usage: asan.sh [PYTEST-ARGUMENT...]. Everything sanitized lies in build/asan; the
 # normal build is not touched. Leaks are not looked for: Python itself "leaks" at exit.
-# On failure: the sanitizer's report in the failing test's output, exit code of pytest.
+# On failure: pytest's own report, then ASan's for every process that had one (a child's
+# could pass unseen). UBSan knows no log file beside ASan: its line goes to stderr, which
+# --capture=sys lets through though the process ends there. Exit 1.
 set -eu
 
 ROOT=$(cd "$(dirname "$0")/.." && pwd)
@@ -34,7 +36,8 @@ CFLAGS=$SANITIZE LDFLAGS='-fsanitize=address,undefined' \
 }
 
 export PYTHONPATH="$OUT/lib" PYTHONMALLOC=malloc
-export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
+export ASAN_OPTIONS="detect_leaks=0:log_path=$OUT/found"
+export UBSAN_OPTIONS=print_stacktrace=1
 LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
 export LD_PRELOAD
 
@@ -44,5 +47,15 @@ export LD_PRELOAD
     echo "asan: the tests would not load the sanitized gangstart._core of $OUT" >&2
     exit 1
 }
+code=0
 # shellcheck disable=SC2086 # a list of folders
-exec "$PYTHON" -m pytest -p no:cacheprovider -o "pythonpath=$OUT/lib tests" $tests "$@"
+"$PYTHON" -m pytest -p no:cacheprovider --capture=sys -o "pythonpath=$OUT/lib tests" \
+    $tests "$@" || code=$?
+unset LD_PRELOAD
+for found in "$OUT"/found.*; do
+    [ -e "$found" ] || continue
+    cat "$found" >&2
+    code=1
+done
+[ "$code" -eq 0 ] || echo "asan: failed" >&2
+exit "$code"

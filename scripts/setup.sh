@@ -211,7 +211,11 @@ run() {
     case $1 in
     packages) step_packages ;;
     lint-packages) step_lint_packages ;;
-    python) once python "$(venv_key)" ;;
+    python)
+        # A Python that was upgraded or removed leaves a link to nowhere.
+        [ -x "$VENV/bin/python" ] || rm -f "$VENV"/.setup-*
+        once python "$(venv_key)"
+        ;;
     build)
         key=$(source_key)
         built || rm -f "$VENV/.setup-build"
