@@ -63,7 +63,7 @@ heading "2. A good start: 8 tasks of a PyTorch training on the 4 nodes" \
     "The first line comes from srun: every task was there before the first one ran." \
     "The example reads only RANK, WORLD_SIZE, MASTER_ADDR …, which the plugin set."
 on_cluster 180 srun -N4 --ntasks-per-node=2 --gang-start=60 \
-    "$PYTHON" examples/train_ddp.py || fail "the training ended with exit code $?"
+    "$PYTHON" "$PWD/examples/train_ddp.py" || fail "the training ended with exit code $?"
 expect '^gang-start: 8/8 tasks on 4/4 nodes' "srun's line 'gang-start: 8/8 tasks on 4/4 nodes'"
 expect '^all 8 ranks agree: sha256 ' "the same weights on all 8 ranks"
 STEP=$(sed -n 's/^step \([0-9]*\.[0-9]*\):.*/\1/p' "$OUT")
@@ -78,7 +78,7 @@ heading "4. A refused start: the slurmd of n3 is frozen, as on a node that hangs
 timeout --kill-after=10 60 "${GANGSTART[@]}" cluster node stop --name $NAME n3 </dev/null
 code=0
 on_cluster 120 srun -N4 --ntasks-per-node=2 --gang-start=5 \
-    "$PYTHON" examples/train_ddp.py || code=$?
+    "$PYTHON" "$PWD/examples/train_ddp.py" || code=$?
 [ "$code" -eq 75 ] || fail "the refused start ended with exit code $code instead of 75"
 expect 'refused after' "the refusal"
 expect '^ *n3 ' "the line that blames n3"
