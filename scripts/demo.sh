@@ -1,6 +1,7 @@
 #!/bin/bash
 # demo.sh - a training that starts, and a start that is refused, on a private Slurm
-# cluster of four nodes on this machine. Needs root for network namespaces (sudo is used).
+# cluster of four nodes on this machine. Root, or a user who may make namespaces (tried
+# first), or sudo.
 # On failure: says which expectation was not met, exit 1. The cluster is always taken down.
 set -euo pipefail
 
@@ -8,7 +9,9 @@ cd "$(dirname "$0")/.."
 NAME=demo
 PYTHON=$PWD/.venv/bin/python
 GANGSTART=("$PWD/.venv/bin/gangstart")
-[ "$(id -u)" -eq 0 ] || GANGSTART=(sudo "${GANGSTART[@]}")
+[ "$(id -u)" -eq 0 ] || unshare --user --map-root-user --net true 2>/dev/null ||
+    GANGSTART=(sudo "${GANGSTART[@]}")
+export TORCH_CPP_LOG_LEVEL=ERROR # else torch warns that an address has no name in DNS
 
 heading() {
     printf '\n== %s\n' "$1"
@@ -86,4 +89,4 @@ expect '^ *n3 ' "the line that blames n3"
 printf '   exit code %s: not everybody arrived, and no task was started\n' "$code"
 
 heading "That was it in $SECONDS s. Next: README.md, or your own script under" \
-    "sudo .venv/bin/gangstart cluster up -n 4 --name try"
+    ".venv/bin/gangstart cluster up -n 4"
