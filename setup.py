@@ -11,12 +11,27 @@ from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
 PLUGIN = "gangstart.spank_gangstart"
-STRICT = (
-    "-std=gnu11 -Wall -Wextra -Werror -Wshadow -Wformat=2 -Wundef -Wvla "
-    "-Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition "
-    "-Wpointer-arith -Wcast-qual -Wimplicit-fallthrough -Wnull-dereference "
-    "-Wconversion -Wno-sign-conversion -Wdouble-promotion -fstack-protector-strong"
-).split()
+STRICT = [
+    "-std=gnu11",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wshadow",
+    "-Wformat=2",
+    "-Wundef",
+    "-Wvla",
+    "-Wstrict-prototypes",
+    "-Wmissing-prototypes",
+    "-Wold-style-definition",
+    "-Wpointer-arith",
+    "-Wcast-qual",
+    "-Wimplicit-fallthrough",
+    "-Wnull-dereference",
+    "-Wconversion",
+    "-Wno-sign-conversion",
+    "-Wdouble-promotion",
+    "-fstack-protector-strong",
+]
 
 
 def sources(folder: str) -> list[str]:
@@ -53,7 +68,9 @@ def plugin() -> list[Extension]:
             "GANGSTART_SLURM_INCLUDE, or set GANGSTART_NO_PLUGIN=1 to build "
             "without the SPANK plugin."
         )
-    fortify = [] if "-fsanitize" in os.environ.get("CFLAGS", "") else ["-D_FORTIFY_SOURCE=2"]
+    fortify = (
+        [] if "-fsanitize" in os.environ.get("CFLAGS", "") else ["-D_FORTIFY_SOURCE=2"]
+    )
     return [
         Extension(
             PLUGIN,
@@ -81,7 +98,8 @@ class BuildExt(build_ext):
         """File name of one extension; the plugin's without Python's suffix."""
         if fullname.rpartition(".")[2] == PLUGIN.rpartition(".")[2]:
             return str(Path(*fullname.split(".")).with_suffix(".so"))
-        return str(super().get_ext_filename(fullname))
+        name: str = super().get_ext_filename(fullname)  # type: ignore[no-untyped-call]
+        return name
 
 
 setup(

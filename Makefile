@@ -1,0 +1,29 @@
+# Verbs only; what they do is in scripts/. Extra pytest arguments: make test ARGS="-k report"
+.DEFAULT_GOAL := help
+.PHONY: help setup build test demo lint asan clean
+ARGS ?=
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+
+setup: ## install what is missing here: Debian packages, .venv, the C parts, the demo's torch
+	@scripts/setup.sh
+
+build: ## compile the C core and the plugin again if their sources changed
+	@scripts/setup.sh packages python build
+
+test: setup ## setup, then every test, those on a private Slurm cluster too
+	@.venv/bin/python -m pytest $(ARGS)
+
+demo: ## setup, then a training and a refused start on a private 4-node Slurm cluster
+	@scripts/demo.sh
+
+lint: ## format, static analysis, types, shell, words
+	@scripts/setup.sh packages lint-packages python build && scripts/lint.sh
+
+asan: ## core and plugin tests with AddressSanitizer and UBSan, in build/asan
+	@scripts/setup.sh packages python build && scripts/asan.sh $(ARGS)
+
+clean: ## remove what was built; .venv stays
+	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache launcher/*.egg-info
+	@rm -f launcher/gangstart/*.so launcher/gangstart/_core.c

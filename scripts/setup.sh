@@ -1,0 +1,239 @@
+#!/bin/sh
+# setup.sh - brings this machine and this checkout to where every make verb works.
+# Usage: setup.sh [packages] [lint-packages] [python] [build] [demo]
+#        (default: packages python build demo; lint-packages is for make lint)
+# Knobs: PYTHON=python3.12, GANGSTART_NO_PLUGIN=1 (no Slurm headers: Python part only),
+#        GANGSTART_SLURM_INCLUDE=DIR (Slurm installed elsewhere); CC and CFLAGS count too.
+# On failure: the failing command and all it printed, exit 1. What was done stays; run it
+# again. Every step first looks whether it has anything to do; nothing is ever removed.
+set -eu
+
+ROOT=$(cd "$(dirname "$0")/.." && pwd)
+cd "$ROOT"
+PYTHON=${PYTHON:-python3}
+PATH=$PATH:/usr/sbin:/sbin # an ordinary user's PATH on Debian lacks the daemons
+VENV=.venv
+STARTED=$(date +%s)
+
+# Debian package, how to tell that it is not needed, what it is for. A row is one line;
+# probes: cmd:NAME on PATH, file:PATH exists, python:FACT as told by python_facts().
+RUN_PACKAGES="
+gcc           cmd:gcc                        compiles the C core and the plugin
+libc6-dev     file:/usr/include/stdio.h      the C library's headers
+python3-venv  python:venv                    makes .venv
+python3-dev   python:header                  Python.h, for gangstart._core
+libslurm-dev  file:${GANGSTART_SLURM_INCLUDE:-/usr/include}/slurm/spank.h  spank.h, for the plugin
+slurmctld     cmd:slurmctld                  the private cluster's controller
+slurmd        cmd:slurmd                     the private cluster's nodes
+slurm-client  cmd:srun                       srun, sbatch, scontrol
+munge         cmd:munged                     the private cluster's authentication
+iproute2      cmd:ip                         network namespaces as nodes
+"
+LINT_PACKAGES="
+cppcheck      cmd:cppcheck                   static analysis; the other linters come from PyPI
+"
+
+say() {
+    printf 'setup: %s\n' "$*"
+}
+
+die() {
+    printf 'setup: %s\n' "$*" >&2
+    exit 1
+}
+
+# quietly WHAT COMMAND... - run it; its output is shown only if it fails.
+quietly() {
+    what=$1
+    shift
+    log=$(mktemp)
+    begun=$(date +%s)
+    if "$@" >"$log" 2>&1 </dev/null; then
+        rm -f "$log"
+        say "$what: done in $(($(date +%s) - begun)) s"
+    else
+        code=$?
+        printf 'setup: %s failed with exit code %s: %s\n' "$what" "$code" "$*" >&2
+        sed 's/^/    /' "$log" >&2
+        rm -f "$log"
+        exit 1
+    fi
+}
+
+# One interpreter start for all that the probes ask of Python.
+python_facts() {
+    "$PYTHON" - <<'PY'
+import importlib.util, os, sys, sysconfig
+has = importlib.util.find_spec
+print("new" if sys.version_info >= (3, 10) else "old",
+      "venv" if has("venv") and has("ensurepip") else "-",
+      "header" if os.path.exists(sysconfig.get_path("include") + "/Python.h") else "-",
+      "%d.%d" % sys.version_info[:2])
+PY
+}
+
+# missing TABLE - names of the table's packages whose probe fails.
+missing() {
+    printf '%s\n' "$1" | while read -r package probe _; do
+        case $probe in
+        cmd:*) command -v "${probe#cmd:}" >/dev/null ;;
+        file:*) [ -e "${probe#file:}" ] ;;
+        python:*) case " $FACTS " in *" ${probe#python:} "*) ;; *) false ;; esac ;;
+        esac || printf '%s ' "$package"
+    done
+}
+
+# needed TABLE - the same table without the rows that this run does not want.
+needed() {
+    if [ "${GANGSTART_NO_PLUGIN:-}" = 1 ]; then
+        printf '%s\n' "$1" | grep -v -e '^libslurm-dev'
+    else
+        printf '%s\n' "$1"
+    fi
+}
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        env "$@"
+    else
+        sudo env "$@"
+    fi
+}
+
+install_packages() {
+    table=$(needed "$1")
+    want=$(missing "$table")
+    [ -n "$want" ] || return 0
+    want=${want% }
+    command -v apt-get >/dev/null ||
+        die "no apt-get here. Install what these Debian packages hold with your own" \
+            "package manager, then run make setup again: $want"
+    [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null ||
+        die "not root and no sudo here. Have root run this, then run make setup again:" \
+            "apt-get install --no-install-recommends $want"
+    say "Debian packages to install: $want"
+    [ "$(id -u)" -eq 0 ] || sudo -v || die "sudo gave no root: $want cannot be installed"
+    wait_for_lock=DPkg::Lock::Timeout=120
+    quietly "package lists" as_root apt-get -q -o "$wait_for_lock" update
+    # shellcheck disable=SC2086 # a list of package names
+    quietly "packages" as_root DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+        -o "$wait_for_lock" install --no-install-recommends $want
+    FACTS=$(python_facts)
+    left=$(missing "$table")
+    [ -z "$left" ] ||
+        die "apt-get installed $left but its probe still fails:" \
+            "$PYTHON is $(command -v "$PYTHON"); set PYTHON=/usr/bin/python3 to use Debian's"
+}
+
+# stamped NAME KEY - true if step NAME was last completed with this KEY.
+stamped() {
+    [ "$(cat "$VENV/.setup-$1" 2>/dev/null)" = "$2" ]
+}
+
+stamp() {
+    printf '%s\n' "$2" >"$VENV/.setup-$1"
+}
+
+# Where and what the environment is: a moved or copied checkout is another one.
+venv_key() {
+    printf '%s %s ' "$ROOT" "${FACTS##* }"
+    sha256sum <pyproject.toml
+}
+
+source_key() {
+    printf '%s|' "$ROOT" "${CC:-}" "${CFLAGS:-}" "${LDFLAGS:-}" \
+        "${GANGSTART_NO_PLUGIN:-}" "${GANGSTART_SLURM_INCLUDE:-}"
+    find setup.py pyproject.toml spank -type f ! -name '*.pyc' -exec sha256sum {} + |
+        LC_ALL=C sort | sha256sum
+}
+
+built() {
+    set -- launcher/gangstart/_core*.so
+    [ -e "$1" ] || return 1
+    [ "${GANGSTART_NO_PLUGIN:-}" = 1 ] || [ -e launcher/gangstart/spank_gangstart.so ]
+}
+
+step_packages() {
+    install_packages "$RUN_PACKAGES"
+}
+
+step_lint_packages() {
+    install_packages "$LINT_PACKAGES"
+}
+
+step_python() {
+    if [ -e "$VENV" ] && ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
+        say "$VENV no longer runs (its Python is gone, or it was left half made): again"
+        "$PYTHON" -m venv --clear "$VENV" || die "$PYTHON cannot make $VENV"
+    fi
+    [ -e "$VENV" ] || quietly "$VENV with Python ${FACTS##* }" "$PYTHON" -m venv "$VENV"
+    # The pip of Debian 12 (23.0) is too old for dependency groups.
+    quietly "pip" "$VENV/bin/python" -m pip install -q 'pip>=25.1'
+    quietly "tools (pytest, ruff, mypy …)" "$VENV/bin/python" -m pip install -q --group dev
+}
+
+step_build() {
+    quietly "C core and plugin" "$VENV/bin/python" -m pip install -q \
+        --no-build-isolation -e .
+    built || die "the build left no _core and spank_gangstart.so in launcher/gangstart"
+}
+
+# PyPI's own torch for Linux brings gigabytes of CUDA along. The CPU build is a tenth:
+# from the index in use if it has one, else from PyTorch's. A torch that is already in
+# .venv stays, so whoever has GPUs can put the CUDA build there first.
+step_demo() {
+    torch=$(sed -n 's/^demo = .*"torch==\([^"]*\)".*/\1/p' pyproject.toml)
+    [ -n "$torch" ] || die "pyproject.toml: group demo has no \"torch==VERSION\""
+    set -- --group demo
+    if ! "$VENV/bin/python" -m pip show -q torch 2>/dev/null; then
+        set -- "$@" "torch==$torch+cpu"
+        "$VENV/bin/python" -m pip install -q --dry-run --no-deps "torch==$torch+cpu" \
+            >/dev/null 2>&1 ||
+            set -- "$@" --extra-index-url https://download.pytorch.org/whl/cpu
+    fi
+    say "PyTorch $torch and scikit-learn for the example: some 250 MB, a minute or two"
+    if [ -t 1 ]; then
+        "$VENV/bin/python" -m pip install "$@" || die "pip could not install: $*"
+    else
+        quietly "PyTorch" "$VENV/bin/python" -m pip install -q "$@"
+    fi
+}
+
+# once NAME KEY - run the step unless it was completed with this KEY.
+once() {
+    stamped "$1" "$2" || {
+        "step_$1"
+        stamp "$1" "$2"
+    }
+}
+
+run() {
+    case $1 in
+    packages) step_packages ;;
+    lint-packages) step_lint_packages ;;
+    python)
+        # A Python that was upgraded or removed leaves a link to nowhere.
+        [ -x "$VENV/bin/python" ] || rm -f "$VENV"/.setup-*
+        once python "$(venv_key)"
+        ;;
+    build)
+        key=$(source_key)
+        built || rm -f "$VENV/.setup-build"
+        once build "$key"
+        ;;
+    demo) once demo "$(venv_key)" ;;
+    *) die "unknown step '$1': packages, lint-packages, python, build or demo" ;;
+    esac
+}
+
+command -v "$PYTHON" >/dev/null ||
+    die "no $PYTHON here: install Python 3.10 or later (Debian: apt-get install python3)"
+FACTS=$(python_facts) || die "$PYTHON does not run: set PYTHON to a Python 3.10 or later"
+case $FACTS in
+old*) die "$PYTHON is Python ${FACTS##* }: 3.10 or later is needed (PYTHON=python3.12 names another)" ;;
+esac
+[ $# -gt 0 ] || set -- packages python build demo
+for name in "$@"; do
+    run "$name"
+done
+say "ready after $(($(date +%s) - STARTED)) s"
