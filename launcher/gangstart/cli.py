@@ -45,11 +45,13 @@ COMMANDS = (
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(
+    argv: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS
+) -> int:
     """Run the command line; every failure ends here in one sentence and a code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = dispatch(arguments)
+        code = dispatch(arguments, commands)
         sys.stdout.flush()
     except GangstartError as error:
         print(f"gangstart: {error.message}", file=sys.stderr)
@@ -66,23 +68,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def dispatch(arguments: list[str]) -> int:
+def dispatch(arguments: list[str], commands: Sequence[Command]) -> int:
     """Pick the verb and hand it the rest of the line."""
     if not arguments or arguments[0] in {"-h", "--help", "help"}:
-        print(help_text())
+        print(help_text(commands))
         return 0 if arguments else EXIT_USAGE
     if arguments[0] in {"-V", "--version"}:
         print(f"gangstart {__version__}")
         return 0
-    return find(arguments[0]).load()(arguments[1:])
+    return find(arguments[0], commands).load()(arguments[1:])
 
 
-def find(name: str) -> Command:
+def find(name: str, commands: Sequence[Command]) -> Command:
     """Return the verb called `name`; an unknown one names its closest matches."""
-    for command in COMMANDS:
+    for command in commands:
         if command.name == name:
             return command
-    names = [command.name for command in COMMANDS]
+    names = [command.name for command in commands]
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     kind = "option" if name.startswith("-") else "command"
     hint = f"did you mean {' or '.join(close)}?" if close else f"use {', '.join(names)}"
@@ -92,10 +94,10 @@ def find(name: str) -> Command:
     )
 
 
-def help_text() -> str:
+def help_text(commands: Sequence[Command]) -> str:
     """List the verbs, one line each."""
-    width = max(len(command.name) for command in COMMANDS)
-    rows = [f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS]
+    width = max(len(command.name) for command in commands)
+    rows = [f"  {command.name:<{width}}  {command.summary}" for command in commands]
     return "\n".join(
         [
             "usage: gangstart COMMAND …",

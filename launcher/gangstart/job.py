@@ -20,7 +20,7 @@ BOOT = (
 
 
 def environ() -> Mapping[str, str]:
-    """The environment of this process, to read."""
+    """Return the environment of this process, to read."""
     return os.environ
 
 

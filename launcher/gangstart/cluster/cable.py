@@ -22,10 +22,7 @@ def main(arguments: Sequence[str]) -> int:
     directory, node, way = arguments
     os.chdir("/")
     try:
-        current = state.read(Path(directory))
-        if current is None:
-            raise GangstartError(f"cluster: there is none in {directory}")
-        enter.move(current, HEAD)
+        enter.move(state.require(Path(directory)), HEAD)
         space.set_cable(node, up=way == "up")
     except GangstartError as error:
         sys.stderr.write(error.message)

@@ -35,7 +35,7 @@ try:
   gangstart cluster run --user alice -- bash      a shell on the head, as alice
   gangstart cluster run --node n2 -- ip address
 failure modes:
-  gangstart cluster node stop n3      slurmd hangs: connects, never answers (cont: goes on)
+  gangstart cluster node stop n3      slurmd hangs: connects, never answers; node cont
   gangstart cluster node kill n3      slurmd dies; start it again with: node start n3
   gangstart cluster link down n3      the cable is pulled, nobody is told; link up n3
 """
@@ -58,7 +58,9 @@ def parser() -> Parser:
     )
     verbs = top.add_subparsers(required=True, metavar="VERB", parser_class=Parser)
 
-    def verb(name: str, handler: Callable[[argparse.Namespace], int], text: str) -> Parser:
+    def verb(
+        name: str, handler: Callable[[argparse.Namespace], int], text: str
+    ) -> Parser:
         made = verbs.add_parser(name, help=text, description=f"{text}.")
         made.set_defaults(handler=handler)
         made.add_argument("--name", default="default", help="which cluster [default]")
@@ -109,7 +111,7 @@ def add_up_options(made: Parser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a line of slurm.conf, in place of the one with this key (may be repeated)",
+        help="a line of slurm.conf, replacing the same key (may be repeated)",
     )
     add(
         "--slurmd-arg",
@@ -135,6 +137,9 @@ def up(options: argparse.Namespace) -> int:
         slurmd_args=tuple(options.slurmd_arg),
     )
     signal.signal(signal.SIGTERM, terminated)
+    problem = config.neighbour_problem(spec.nodes, None)
+    if problem is not None and lifecycle.neighbour_limit() is None:
+        sys.stderr.write(f"gangstart: cluster {spec.name}: {problem}\n")
     start = time.monotonic()
     with Progress(sys.stderr, spec.name) as progress:
         cluster = Cluster.up(spec, progress.show)
@@ -220,7 +225,10 @@ def status(options: argparse.Namespace) -> int:
         for n in facts["nodes"]
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    table = ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)) for row in rows]
+    table = [
+        "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True))
+        for row in rows
+    ]
     sys.stdout.write(
         f"cluster {facts['name']}: {facts['phase']} · {facts['directory']}\n"
         f"{HEAD} {head['address']} · {daemons}\n"

@@ -32,6 +32,9 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 DIRECTORY = re.compile(r"/[A-Za-z0-9_./+@-]*")
 ARGUMENT = re.compile(r"[A-Za-z][A-Za-z0-9_-]*=[!-\"$-~]*")
 SLURM_LINE = re.compile(r"([A-Za-z][A-Za-z0-9]*)\s*=[ -\"$-~]*")
+RELEASE = re.compile(r"\b(\d\d)\.(\d\d)\.\d")
+CGROUP_CAN_BE_DISABLED = (24, 5)
+PARTITION = "all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES"
 PLUGIN_MODES = ("optional", "required")
 
 #: How many neighbour-table entries a cluster of this size may need, and from which
@@ -56,6 +59,8 @@ class Spec:
     plugin_args: tuple[str, ...] = ()
     slurm_lines: tuple[str, ...] = ()
     slurmd_args: tuple[str, ...] = ()
+    #: Slurm's release line, such as (22, 5).
+    release: tuple[int, int] = CGROUP_CAN_BE_DISABLED
     #: Who the daemons run as: "root", or an ordinary user's numeric id.
     owner: str = "root"
     #: Where the programs were looked for when the cluster came up.
@@ -172,6 +177,7 @@ def render_hosts(spec: Spec) -> str:
 
 def settings(spec: Spec) -> list[tuple[str, str]]:
     """slurm.conf as key and value, before the user's own lines."""
+    hardware = f"CPUs={spec.cpus} RealMemory={spec.memory_mb}"
     return [
         ("ClusterName", spec.name),
         ("SlurmctldHost", f"{HEAD}({HEAD_ADDRESS})"),
@@ -181,7 +187,6 @@ def settings(spec: Spec) -> list[tuple[str, str]]:
         ("SlurmdUser", spec.owner),
         ("AuthType", "auth/munge"),
         ("AuthInfo", f"socket={MUNGE_SOCKET}"),
-        ("CredType", "cred/munge"),
         ("StateSaveLocation", spec.path("state")),
         ("SlurmdSpoolDir", SLURMD_SPOOL),
         ("SlurmctldPidFile", "/run/slurmctld.pid"),
@@ -199,15 +204,8 @@ def settings(spec: Spec) -> list[tuple[str, str]]:
         ("ReturnToService", "2"),
         ("MpiDefault", "none"),
         ("PlugStackConfig", spec.path("etc", "plugstack.conf")),
-        (
-            "NodeName",
-            f"{spec.node_range} CPUs={spec.cpus} RealMemory={spec.memory_mb} "
-            "State=UNKNOWN",
-        ),
-        (
-            "PartitionName",
-            "all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES",
-        ),
+        ("NodeName", f"{spec.node_range} {hardware} State=UNKNOWN"),
+        ("PartitionName", PARTITION),
     ]
 
 
@@ -218,9 +216,19 @@ def render_slurm(spec: Spec) -> str:
     return lines(kept + list(spec.slurm_lines))
 
 
-def render_cgroup(_spec: Spec) -> str:
-    """cgroup.conf: no cgroup, so that nothing of the machine's is needed or touched."""
-    return lines(["CgroupPlugin=cgroup/v1"])
+def render_cgroup(spec: Spec) -> str:
+    """cgroup.conf: no cgroup, so that nothing of the machine's is needed or touched.
+
+    Before 24.05 slurmd insists on a plugin; that of v1 does nothing until it is used.
+    """
+    plugin = "disabled" if spec.release >= CGROUP_CAN_BE_DISABLED else "cgroup/v1"
+    return lines([f"CgroupPlugin={plugin}"])
+
+
+def parse_release(text: str) -> tuple[int, int]:
+    """Read the release out of `slurmd -V`; one that says nothing counts as new."""
+    found = RELEASE.search(text)
+    return (int(found[1]), int(found[2])) if found else CGROUP_CAN_BE_DISABLED
 
 
 def render_plugstack(spec: Spec) -> str:

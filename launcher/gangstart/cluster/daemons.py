@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from gangstart.cluster import space
-from gangstart.cluster.config import HEAD, MUNGE_SOCKET
+from gangstart.cluster.config import HEAD, MUNGE_SOCKET, parse_release
 from gangstart.errors import GangstartError
 
 if TYPE_CHECKING:
@@ -54,8 +54,24 @@ def find_tools(path: str) -> dict[str, str]:
     return {tool: where for tool, where in found.items() if where is not None}
 
 
+def release(slurmd: str) -> tuple[int, int]:
+    """Ask slurmd for its release line."""
+    try:
+        done = subprocess.run(
+            [slurmd, "-V"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=QUERY_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise GangstartError(f"cluster: {slurmd} -V fails: {error}") from None
+    return parse_release(done.stdout)
+
+
 def environment(spec: Spec) -> dict[str, str]:
-    """What the daemons see: nothing of the caller's environment."""
+    """Return what the daemons see: nothing of the caller's environment."""
     return {
         "PATH": SYSTEM_PATH,
         "SLURM_CONF": spec.path("etc", "slurm.conf"),
@@ -64,7 +80,7 @@ def environment(spec: Spec) -> dict[str, str]:
 
 
 def munged(spec: Spec, tools: Mapping[str, str]) -> Daemon:
-    """One munged for all nodes, with its own key and socket."""
+    """Describe the one munged for all nodes, with its own key and socket."""
     # --force: it would otherwise want every directory above its files to be root's.
     return Daemon(
         "munged",
@@ -83,12 +99,12 @@ def munged(spec: Spec, tools: Mapping[str, str]) -> Daemon:
 
 
 def slurmctld(tools: Mapping[str, str]) -> Daemon:
-    """The controller, on the head."""
+    """Describe the controller, on the head."""
     return Daemon("slurmctld", HEAD, (tools["slurmctld"], "-D"))
 
 
 def slurmd(spec: Spec, tools: Mapping[str, str], node: str) -> Daemon:
-    """The node daemon of one node."""
+    """Describe the node daemon of one node."""
     argv = (tools["slurmd"], "-D", "-N", node, *spec.slurmd_args)
     return Daemon(f"slurmd.{node}", node, argv)
 
@@ -110,9 +126,7 @@ def spawn(spec: Spec, held: Mapping[str, int], daemon: Daemon) -> int:
     return pid
 
 
-def become(
-    spec: Spec, held: Mapping[str, int], daemon: Daemon, log: int
-) -> NoReturn:
+def become(spec: Spec, held: Mapping[str, int], daemon: Daemon, log: int) -> NoReturn:
     """In the child: leave everything of the keeper behind and run the daemon."""
     try:
         os.setsid()
@@ -121,7 +135,7 @@ def become(
         os.dup2(log, 2)
         space.enter(held)
         restore_signals()
-        os.execve(daemon.argv[0], daemon.argv, environment(spec))
+        os.execve(daemon.argv[0], daemon.argv, environment(spec))  # noqa: S606  no shell
     except OSError as error:
         os.write(2, f"error: {error}\n".encode())
     finally:
@@ -165,7 +179,7 @@ def count_idle(rows: Iterable[str]) -> int:
 
 
 def last_words(spec: Spec, name: str) -> str:
-    """The line a daemon ended with: its last error, or else its last line."""
+    """Find the line a daemon ended with: its last error, or else its last line."""
     for suffix in ("err", "log"):
         path = Path(spec.path("log", f"{name}.{suffix}"))
         rows = path.read_text(errors="replace").split("\n") if path.exists() else []

@@ -30,10 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     """DIR NODE USER COMMAND…: for callers that need it as a child process."""
     directory, node, user, *command = arguments
     try:
-        current = state.read(Path(directory))
-        if current is None:
-            raise GangstartError(f"cluster: there is none in {directory}")
-        execute(current, node, user, command)
+        execute(state.require(Path(directory)), node, user, command)
     except GangstartError as error:
         sys.stderr.write(f"gangstart: {error.message}\n")
         return error.exit_code
@@ -49,11 +46,11 @@ def execute(current: State, node: str, user: str, command: list[str]) -> NoRetur
     if not os.access(env["SLURM_CONF"], os.R_OK, effective_ids=True):
         raise GangstartError(
             f"cluster {name}: {user or 'this user'} cannot read {env['SLURM_CONF']}: "
-            "a directory above it is closed; bring the cluster up with another --dir"
+            "a directory above it is closed: use another --dir"
         )
     daemons.restore_signals()
     try:
-        os.execvpe(command[0], command, env)
+        os.execvpe(command[0], command, env)  # noqa: S606  becoming it is the point
     except FileNotFoundError:
         raise GangstartError(
             f"cluster {name}: command {command[0]!r} not found on {node}",
@@ -112,7 +109,7 @@ def working_directory() -> str:
 
 
 def become_user(user: str) -> dict[str, str]:
-    """Drop to an ordinary user for good; return what that changes in the environment."""
+    """Drop to an ordinary user for good; return what the environment then needs."""
     try:
         entry = pwd.getpwnam(user)
     except KeyError:
@@ -128,4 +125,5 @@ def become_user(user: str) -> dict[str, str]:
         os.initgroups(user, entry.pw_gid)
         os.setgid(entry.pw_gid)
         os.setuid(entry.pw_uid)
-    return {"HOME": entry.pw_dir, "USER": user, "LOGNAME": user, "SHELL": entry.pw_shell}
+    names = {"USER": user, "LOGNAME": user}
+    return names | {"HOME": entry.pw_dir, "SHELL": entry.pw_shell}

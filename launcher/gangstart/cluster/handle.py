@@ -100,18 +100,18 @@ class Cluster:
         *,
         node: str = HEAD,
         user: str = "",
-        **options: Any,
+        **options: Any,  # noqa: ANN401  Popen's
     ) -> subprocess.Popen[str]:
         """Start a command; `options` are those of subprocess.Popen. Its pid is real."""
         argv = self.argv(command, node=node, user=user)
         return subprocess.Popen(argv, text=True, **options)
 
     def pids(self) -> dict[int, str]:
-        """Every process in the cluster (pids of the machine) -> its node."""
+        """Map every process in the cluster (pids of the machine) to its node."""
         return process.members(self.state)
 
     def node_pids(self, node: str, name: str | None = None) -> list[int]:
-        """Processes on one node (pids of the machine), or only those called `name`."""
+        """List a node's processes (pids of the machine), or those called `name`."""
         return process.of_node(self.state, self.check_node(node), name)
 
     def check_node(self, node: str) -> str:
@@ -207,8 +207,8 @@ class Cluster:
             )
         except subprocess.TimeoutExpired:
             return {}
-        pairs = (row.split() for row in done.stdout.splitlines())
-        return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
+        pairs = (row.partition(" ") for row in done.stdout.splitlines())
+        return {name: told.strip() for name, _, told in pairs}
 
     def status(self) -> dict[str, Any]:
         """Everything `gangstart cluster status --json` shows."""

@@ -35,6 +35,7 @@ BASE_DEADLINE_SECONDS = 30.0
 NODE_DEADLINE_SECONDS = 0.5
 WAKE = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 REPORT = 1
+DESCRIPTORS = 65536
 
 
 def deadline_seconds(nodes: int) -> float:
@@ -66,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def report(**fields: Any) -> None:
+def report(**fields: str | bool) -> None:
     """Tell `up` how far it is; a closed pipe means nobody waits any more."""
     os.write(REPORT, json.dumps(fields).encode() + b"\n")
 
@@ -105,7 +106,9 @@ class Keeper:
         kernel.set_process_name("gangstart-keep")
         kernel.become_subreaper()
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        # Not all that some machines allow: Slurm's daemons close every possible one.
+        enough = min(most, DESCRIPTORS) if most >= 0 else DESCRIPTORS
+        resource.setrlimit(resource.RLIMIT_NOFILE, (enough, most))
         own = os.getpid()
         self.save(keeper=own, keeper_start=process.start_time(own) or 0)
         report(progress="building the nodes")
@@ -122,7 +125,7 @@ class Keeper:
         self.wait("the nodes", self.all_idle, QUERY_POLL_SECONDS)
         self.save(phase=state.UP)
 
-    def save(self, **changes: Any) -> None:
+    def save(self, **changes: Any) -> None:  # noqa: ANN401  State's own fields
         """Record what has changed, for the commands that come later."""
         self.state = replace(self.state, **changes)
         state.write(self.state)
@@ -165,7 +168,9 @@ class Keeper:
     @staticmethod
     def reap_until_told() -> None:
         """Collect the children that end, until a signal other than theirs comes."""
-        while signal.sigwait(WAKE) == signal.SIGCHLD:
+        told: int = signal.SIGCHLD
+        while told == signal.SIGCHLD:
+            told = signal.sigwait(WAKE)
             while True:
                 try:
                     pid, _ = os.waitpid(-1, os.WNOHANG)

@@ -32,7 +32,7 @@ KEEPER_SLACK_SECONDS = 10.0
 
 
 def built_plugin() -> str | None:
-    """The plugin built beside this package, if it was."""
+    """Find the plugin built beside this package, if it was."""
     path = Path(gangstart.__file__).with_name(PLUGIN)
     return str(path) if path.exists() else None
 
@@ -44,14 +44,14 @@ def up(spec: Spec, progress: Callable[[str], None]) -> State:
             f"cluster: needs Linux (network namespaces), and this is {sys.platform}"
         )
     path = os.pathsep.join([job.environ().get("PATH", ""), daemons.SYSTEM_PATH])
-    daemons.find_tools(path)
     spec = replace(check(spec), owner=owner(), search_path=path)
+    spec = replace(spec, release=daemons.release(daemons.find_tools(path)["slurmd"]))
     try:
         directory = state.claim(state.base(), spec.name, spec.directory)
     except FileExistsError:
         raise GangstartError(
-            f"cluster {spec.name} exists already in {state.base() / spec.name}: gangstart "
-            f"cluster status --name {spec.name}, or down first"
+            f"cluster {spec.name} exists already in {state.base() / spec.name}: see "
+            f"gangstart cluster status --name {spec.name}, or take it down first"
         ) from None
     spec = replace(spec, directory=str(directory.resolve()))
     finished = False
@@ -84,13 +84,18 @@ def check(spec: Spec) -> Spec:
         raise config.refuse(
             f"--plugin {spec.plugin} is not a file: build the plugin, or --no-plugin"
         )
-    limit = None
-    if NEIGHBOUR_LIMIT.exists():
-        limit = int(NEIGHBOUR_LIMIT.read_text())
+    limit = neighbour_limit()
     problem = config.neighbour_problem(spec.nodes, limit)
     if problem is not None and limit is not None:
         raise config.refuse(problem)
     return spec
+
+
+def neighbour_limit() -> int | None:
+    """Read how many neighbours the kernel remembers; None where it does not say."""
+    if NEIGHBOUR_LIMIT.exists():
+        return int(NEIGHBOUR_LIMIT.read_text())
+    return None
 
 
 def owner() -> str:
@@ -190,10 +195,4 @@ def existing(name: str) -> State:
     """Return the state of a cluster that exists, or a sentence."""
     config.check_name(name)
     directory = state.find(state.base(), name)
-    current = state.read(directory)
-    if current is None:
-        raise GangstartError(
-            f"cluster {name} was left half-made in {directory}: gangstart cluster "
-            f"down --name {name}"
-        )
-    return current
+    return state.require(directory)

@@ -57,7 +57,7 @@ def number(kind: int, value: int) -> bytes:
 
 
 def link_header(index: int = 0, *, up: bool = False, change: bool = False) -> bytes:
-    """struct ifinfomsg: which link, and whether it is to be up or down."""
+    """Struct ifinfomsg: which link, and whether it is to be up or down."""
     flags, mask = (IFF_UP if up else 0), (IFF_UP if up or change else 0)
     return struct.pack("=BxHiII", socket.AF_UNSPEC, 0, index, flags, mask)
 
@@ -71,13 +71,13 @@ def link_info(kind: str, data: bytes = b"") -> bytes:
 
 
 def new_bridge() -> bytes:
-    """A bridge that is up."""
+    """Ask for a bridge that is up."""
     name = text(IFLA_IFNAME, BRIDGE) + attribute(IFLA_ADDRESS, BRIDGE_MAC)
     return link_header(up=True) + name + link_info("bridge")
 
 
 def new_cable(name: str, master: int, peer: str, peer_namespace: int) -> bytes:
-    """A veth pair: `name` here in the bridge, `peer` in another namespace."""
+    """Ask for a veth pair: `name` here in the bridge, `peer` in another namespace."""
     there = link_header() + text(IFLA_IFNAME, peer)
     there += number(IFLA_NET_NS_FD, peer_namespace)
     info = link_info("veth", attribute(VETH_INFO_PEER, there))
@@ -86,12 +86,12 @@ def new_cable(name: str, master: int, peer: str, peer_namespace: int) -> bytes:
 
 
 def set_link(index: int, *, up: bool) -> bytes:
-    """A link goes up or down."""
+    """Ask for a link to go up or down."""
     return link_header(index, up=up, change=True)
 
 
 def new_address(index: int, address: str, prefix_length: int) -> bytes:
-    """struct ifaddrmsg: an IPv4 address for a link."""
+    """Struct ifaddrmsg: an IPv4 address for a link."""
     raw = socket.inet_aton(address)
     header = struct.pack("=BBBBi", socket.AF_INET, prefix_length, 0, 0, index)
     return header + attribute(IFA_LOCAL, raw) + attribute(IFA_ADDRESS, raw)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gangstart.cluster.config import HEAD, SPOOL
+from gangstart.cluster.state import boot_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,12 +29,12 @@ TCP_LISTEN = "0A"
 
 
 def pids() -> list[int]:
-    """Every process on the machine."""
+    """List every process on the machine."""
     return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208  twice as fast, and called in loops
 
 
 def key(path: str) -> Key | None:
-    """Identity of the file behind a path; None if it is gone or not ours to see."""
+    """Return the identity of the file behind a path; None if it cannot be seen."""
     try:
         found = os.stat(path)  # noqa: PTH116  /proc/PID/ns is not a path to resolve
     except OSError:
@@ -61,12 +62,16 @@ def command_name(pid: int) -> str:
 
 def keeper_alive(state: State) -> bool:
     """Whether the process that holds the namespaces is still the one recorded."""
-    return bool(state.keeper) and start_time(state.keeper) == state.keeper_start
+    return (
+        bool(state.keeper)
+        and state.boot_id == boot_id()
+        and start_time(state.keeper) == state.keeper_start
+    )
 
 
 def members(state: State) -> dict[int, str]:
-    """Every process in the cluster's namespaces -> its node."""
-    marks = {
+    """Map every process in the cluster's namespaces to its node."""
+    marks: dict[Key | None, str] = {
         key(state.spec.path("node", node, "run")): node
         for node in (HEAD, *state.spec.node_names)
     }
@@ -78,9 +83,9 @@ def members(state: State) -> dict[int, str]:
     seen: dict[int, Key | None] = {}
     for pid in pids():
         seen[pid] = key(f"/proc/{pid}/ns/net")
-        node = marks.get(key(f"/proc/{pid}/root{SPOOL}"))
-        if node is not None and seen[pid] is not None:
-            namespaces.setdefault(seen[pid], node)
+        marked = marks.get(key(f"/proc/{pid}/root{SPOOL}"))
+        if marked is not None:
+            namespaces.setdefault(seen[pid], marked)
     # Never the machine's own namespace, whatever was mounted in it.
     for outside in (None, key("/proc/self/ns/net"), key("/proc/1/ns/net")):
         namespaces.pop(outside, None)
@@ -97,17 +102,17 @@ def inside(state: State) -> bool:
 
 
 def of_node(state: State, node: str, name: str | None = None) -> list[int]:
-    """Processes of one node, only those called `name` if one is given."""
+    """List the processes of one node, only those called `name` if one is given."""
     return sorted(
         pid
         for pid, where in members(state).items()
-        if where == node
-        and pid != state.keeper
-        and name in {None, command_name(pid)}
+        if where == node and pid != state.keeper and name in {None, command_name(pid)}
     )
 
 
-def send(found: Iterable[int], belongs: Callable[[], Iterable[int]], number: int) -> None:
+def send(
+    found: Iterable[int], belongs: Callable[[], Iterable[int]], number: int
+) -> None:
     """Signal processes, each only if it still belongs once it can no longer change."""
     handles = {}
     for pid in found:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 2.0
 KILL_SECONDS = 15.0
+BURIAL_SECONDS = 1.0
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -51,10 +52,7 @@ def remove(name: str, directory: Path) -> None:
         raise GangstartError(
             f"cluster {name}: this command runs on one of its nodes: leave it first"
         )
-    left = process.end(lambda: processes(current), GRACE_SECONDS, KILL_SECONDS)
-    if not left:
-        keepers = f"{keeper.MODULE}\0{directory}\0".encode()
-        left = process.end(lambda: named(keepers), 1.0, KILL_SECONDS)
+    left = end_all(current)
     if left:
         raise GangstartError(
             f"cluster {name}: processes {left} do not end even by SIGKILL (state D?): "
@@ -69,19 +67,27 @@ def remove(name: str, directory: Path) -> None:
     state.release(state.base(), name)
 
 
-def processes(current: State) -> list[int]:
-    """Everything in the cluster's namespaces but the keeper, which goes last."""
-    return [pid for pid in process.members(current) if not is_keeper(pid, current)]
+def end_all(current: State) -> list[int]:
+    """End the cluster's processes, the keeper last; return those that would not."""
+    keepers = f"{keeper.MODULE}\0{current.spec.directory}\0".encode()
 
+    def members() -> list[int]:
+        found = process.members(current)
+        return [pid for pid in found if not command_line(pid).endswith(keepers)]
 
-def is_keeper(pid: int, current: State) -> bool:
-    """Whether this is the keeper recorded, or one that was not recorded yet."""
-    ending = f"{keeper.MODULE}\0{current.spec.directory}\0".encode()
-    return command_line(pid).endswith(ending)
+    # It holds the namespaces, and so the proof of who belongs to them, but a keeper
+    # that is still at work must start nothing more.
+    process.send(named(keepers), lambda: named(keepers), signal.SIGSTOP)
+    left = process.end(members, GRACE_SECONDS, KILL_SECONDS)
+    # One that is done with its work gets the time to bury its children.
+    grace = BURIAL_SECONDS if current.phase == state.UP else 0.0
+    left = left or process.end(lambda: named(keepers), grace, KILL_SECONDS)
+    # What it had started, but what had not reached its namespaces when asked for.
+    return left or process.end(members, 0.0, KILL_SECONDS)
 
 
 def named(ending: bytes) -> list[int]:
-    """Processes of this user whose command line ends like this."""
+    """List the processes of this user whose command line ends like this."""
     own = os.geteuid()
     found = [pid for pid in process.pids() if command_line(pid).endswith(ending)]
     return [pid for pid in found if owner_of(pid) == own]

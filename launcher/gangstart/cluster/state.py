@@ -69,7 +69,7 @@ def boot_id() -> str:
 
 
 def names(base: Path) -> list[str]:
-    """The clusters that exist, up or not."""
+    """List the clusters that exist, up or not."""
     return sorted(entry.name for entry in base.iterdir()) if base.is_dir() else []
 
 
@@ -165,9 +165,20 @@ def read(directory: Path) -> State | None:
     except FileNotFoundError:
         return None
     fields = raw.pop("spec")
-    for name in ("plugin_args", "slurm_lines", "slurmd_args"):
+    for name in ("plugin_args", "slurm_lines", "slurmd_args", "release"):
         fields[name] = tuple(fields[name])
     return State(spec=Spec(**fields), **raw)
+
+
+def require(directory: Path) -> State:
+    """Read the state of a cluster that must be there."""
+    current = read(directory)
+    if current is None:
+        raise GangstartError(
+            f"cluster {directory.name} was left half-made in {directory}: gangstart "
+            f"cluster down --name {directory.name}"
+        )
+    return current
 
 
 def find(base: Path, name: str) -> Path:
