@@ -1,0 +1,115 @@
+"""The gangstart command: a table of verbs, and the one place where errors end."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from gangstart import __version__
+from gangstart.errors import GangstartError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+EXIT_USAGE = 2
+EXIT_INTERRUPT = 130
+EXIT_BROKEN_PIPE = 141
+
+
+class Command(NamedTuple):
+    """One verb: what the user types, where it lives, what it does in one line."""
+
+    name: str
+    target: str
+    summary: str
+
+    def load(self) -> Callable[[list[str]], int]:
+        """Import the verb's module, and only that one; its function takes the rest."""
+        module, _, function = self.target.partition(":")
+        loaded: Callable[[list[str]], int] = getattr(import_module(module), function)
+        return loaded
+
+
+#: To add a verb: write `def main(argv: list[str]) -> int` in its module, with its own
+#: gangstart.usage.Parser, raise GangstartError for what the user can act on, and add
+#: a row here.
+COMMANDS = (
+    Command(
+        "cluster",
+        "gangstart.cluster.command:main",
+        "a private multi-node Slurm on this machine, to try and test with",
+    ),
+)
+
+
+def main(
+    argv: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS
+) -> int:
+    """Run the command line; every failure ends here in one sentence and a code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = dispatch(arguments, commands)
+        sys.stdout.flush()
+    except GangstartError as error:
+        print(f"gangstart: {error.message}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPT
+    except BrokenPipeError:
+        # The reader went away, as `| head` does. Nothing may be flushed at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except OSError as error:
+        print(f"gangstart: {os_sentence(error)}", file=sys.stderr)
+        return 1
+    return code
+
+
+def dispatch(arguments: list[str], commands: Sequence[Command]) -> int:
+    """Pick the verb and hand it the rest of the line."""
+    if not arguments or arguments[0] in {"-h", "--help", "help"}:
+        print(help_text(commands))
+        return 0 if arguments else EXIT_USAGE
+    if arguments[0] in {"-V", "--version"}:
+        print(f"gangstart {__version__}")
+        return 0
+    return find(arguments[0], commands).load()(arguments[1:])
+
+
+def find(name: str, commands: Sequence[Command]) -> Command:
+    """Return the verb called `name`; an unknown one names its closest matches."""
+    for command in commands:
+        if command.name == name:
+            return command
+    names = [command.name for command in commands]
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    kind = "option" if name.startswith("-") else "command"
+    hint = f"did you mean {' or '.join(close)}?" if close else f"use {', '.join(names)}"
+    raise GangstartError(
+        f"there is no {kind} {name!r}: {hint} (see gangstart --help)",
+        exit_code=EXIT_USAGE,
+    )
+
+
+def help_text(commands: Sequence[Command]) -> str:
+    """List the verbs, one line each."""
+    width = max(len(command.name) for command in commands)
+    rows = [f"  {command.name:<{width}}  {command.summary}" for command in commands]
+    return "\n".join(
+        [
+            "usage: gangstart COMMAND …",
+            "",
+            *rows,
+            "",
+            "gangstart COMMAND --help says more; gangstart --version names the version",
+        ]
+    )
+
+
+def os_sentence(error: OSError) -> str:
+    """Say what the operating system refused, and on which file."""
+    reason = error.strerror or str(error)
+    return f"{reason}: {error.filename}" if error.filename else reason

@@ -1,0 +1,65 @@
+"""The few Linux calls Python has no function for, as exceptions instead of -1."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
+MS_NOSUID = 0x2
+MS_NODEV = 0x4
+MS_BIND = 0x1000
+MS_REC = 0x4000
+MS_SLAVE = 0x80000
+PR_SET_NAME = 15
+PR_SET_CHILD_SUBREAPER = 36
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> None:
+    """Raise the call's errno as an OSError that says what was tried."""
+    if result != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error), what)
+
+
+def unshare(flags: int) -> None:
+    """Move this process into new namespaces."""
+    _check(_LIBC.unshare(flags), "unshare")
+
+
+def setns(descriptor: int, kind: int) -> None:
+    """Move this process into the namespace behind an open descriptor."""
+    _check(_LIBC.setns(descriptor, kind), "setns")
+
+
+def sethostname(name: str) -> None:
+    """Name the machine, in this process's UTS namespace."""
+    raw = name.encode()
+    _check(_LIBC.sethostname(raw, ctypes.c_size_t(len(raw))), "sethostname")
+
+
+def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+    """Mount `source` on `target`, in this process's mount namespace."""
+    raw = (source.encode(), target.encode(), kind.encode())
+    result = _LIBC.mount(*raw, ctypes.c_ulong(flags), data.encode() or None)
+    _check(result, f"mount {target}")
+
+
+def bind(source: str, target: str) -> None:
+    """Show `source` at `target` as well."""
+    mount(source, target, "", MS_BIND)
+
+
+def become_subreaper() -> None:
+    """Become the parent of every descendant that loses its own."""
+    _check(_LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+
+
+def set_process_name(name: str) -> None:
+    """Set what ps shows as this process's name (15 characters)."""
+    _check(_LIBC.prctl(PR_SET_NAME, name.encode(), 0, 0, 0), "prctl")

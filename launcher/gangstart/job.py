@@ -1,0 +1,43 @@
+"""The environment of this process: the only module that reads or copies it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Starts a module of this very package in a fresh interpreter, whatever the
+#: caller's directory or PYTHONPATH holds (a user's own json.py, for instance).
+BOOT = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from importlib import import_module; "
+    "sys.exit(import_module(sys.argv[2]).main(sys.argv[3:]))"
+)
+
+
+def environ() -> Mapping[str, str]:
+    """Return the environment of this process, to read."""
+    return os.environ
+
+
+def child_env(
+    base: Mapping[str, str] | None = None, **changes: str | None
+) -> dict[str, str]:
+    """Copy `base` (default: this process's environment) for a child; None removes."""
+    env = dict(os.environ if base is None else base)
+    for name, value in changes.items():
+        if value is None:
+            env.pop(name, None)
+        else:
+            env[name] = value
+    return env
+
+
+def module_argv(module: str, *args: str) -> list[str]:
+    """Argument vector that runs `module.main(args)` in a fresh, isolated Python."""
+    root = str(Path(__file__).resolve().parent.parent)
+    return [sys.executable, "-I", "-c", BOOT, root, module, *args]
