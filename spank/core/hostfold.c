@@ -98,11 +98,8 @@ static bool follows(const struct host *low, const struct host *a, const struct h
 
     if (b->number != a->number + 1 || b->number - low->number >= GS_RANGE_MAX)
         return false;
-    n = snprintf(text,
-                 sizeof(text),
-                 "%0*llu",
-                 (int)low->width,
-                 (unsigned long long)b->number);
+    n = snprintf(
+        text, sizeof(text), "%0*llu", (int)low->width, (unsigned long long)b->number);
     return (size_t)n == b->width;
 }
 
@@ -121,8 +118,7 @@ static void group_write(struct gs_strbuf *out, const struct host *hosts, uint32_
                 break;
         gs_strbuf_add(out, "%s%s", i ? "," : "", number);
         if (next - i > 1)
-            gs_strbuf_add(
-                out, "-%s", hosts[next - 1].name + hosts[next - 1].prefix);
+            gs_strbuf_add(out, "-%s", hosts[next - 1].name + hosts[next - 1].prefix);
     }
     gs_strbuf_add(out, "%s", brackets ? "]" : "");
 }

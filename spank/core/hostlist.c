@@ -18,8 +18,8 @@
 #define SEPARATORS ", \t\n"
 #define REFUSED "()[]{}<>\"'`\\$;&|*?#" /* no host name has these */
 #define PARTS_MAX 16
-#define QUOTED 160                      /* characters of the list in a message */
-#define WIDTH_MAX 64                    /* digits of one number */
+#define QUOTED 160   /* characters of the list in a message */
+#define WIDTH_MAX 64 /* digits of one number */
 #define NUMBER_MAX 999999999999999999ULL
 
 struct span {

@@ -1,8 +1,8 @@
 /* preset.h - the variables a task can be given, and the presets that choose them.
  *
  * How to add a preset: 1. a bit in enum gs_env_preset; 2. a row in PRESETS of preset.c;
- * 3. for each of its variables an entry in enum gs_env_var and a row in VARIABLES there,
- * saying which value it carries. SPEC, environment plan and clean-up follow.
+ * 3. for each of its variables an entry in enum gs_env_var and a row in VARIABLES
+ * there, saying which value it carries. SPEC, environment plan and clean-up follow.
  */
 #ifndef GS_PRESET_H
 #define GS_PRESET_H
