@@ -182,7 +182,7 @@ static int on_go(struct gs_agent *agent, const struct gs_frame *frame, int64_t n
     gs_hold_release(&agent->hold);
     gs_page_release(agent->conf.page, &go);
     agent->decided_us = now_us;
-    gs_error_set(&agent->end, 0, "released");
+    gs_error_set(&agent->end, 0, "start released");
     return 0;
 }
 
@@ -196,7 +196,7 @@ static int on_abort(struct gs_agent *agent, const struct gs_frame *frame, int64_
     gs_page_abort(agent->conf.page, abort.code);
     gs_hold_release(&agent->hold);
     agent->decided_us = now_us;
-    gs_error_set(&agent->end, 0, "refused: %s", abort.text);
+    gs_error_set(&agent->end, 0, "start refused: %s", abort.text);
     return 0;
 }
 

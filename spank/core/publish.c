@@ -89,42 +89,61 @@ static void drain_dir(struct publisher *p, int parent, const char *name, const c
         note(p, "cannot remove", name);
 }
 
-/* Only the node that keeps the complete report has one in its sys/. */
+/* Whether sys/ holds the complete report: one node of the step has it. */
+static bool has_complete(int sys_fd)
+{
+    char begin[129] = "";
+    int fd = openat(sys_fd, "start.json", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, begin, sizeof(begin) - 1);
+
+    if (fd >= 0)
+        close(fd);
+    begin[got > 0 ? got : 0] = '\0';
+    return strstr(begin, "\"complete\":true") != NULL;
+}
+
+static void publish_part(struct publisher *p, int step_fd, const char *part, const char *to)
+{
+    char path[GS_PATH_SIZE + 310];
+    int fd;
+
+    if (!p->archive[0]) {
+        drain_dir(p, step_fd, part, NULL);
+        return;
+    }
+    fd = openat(step_fd, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && strcmp(part, "sys") == 0 && has_complete(fd)
+        && copy_file(fd, "start.json", to) < 0)
+        note(p, "cannot copy the report to", to);
+    if (fd >= 0)
+        close(fd);
+    snprintf(path, sizeof(path), "%s/%s", to, p->node);
+    if (make_path(path) < 0)
+        note(p, "cannot make", path);
+    snprintf(path, sizeof(path), "%s/%s/%s", to, p->node, part);
+    if (make_path(path) < 0)
+        note(p, "cannot make", path);
+    if (p->failed == 0)
+        drain_dir(p, step_fd, part, path);
+}
+
 static void publish_step(struct publisher *p, int base_fd, const char *step)
 {
-    static const char *const parts[] = {"sys", "user"};
-    char to[GS_PATH_SIZE + 300] = "", part[GS_PATH_SIZE + 310];
+    char to[GS_PATH_SIZE + 300];
     int fd = openat(base_fd, step, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    bool copying = p->archive[0] != '\0';
 
     if (fd < 0)
         return;
     snprintf(to, sizeof(to), "%s/%s", p->archive, step);
-    if (copying && make_path(to) < 0) {
+    if (p->archive[0] && make_path(to) < 0) {
         note(p, "cannot make", to);
         close(fd);
         return;
     }
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        int part_fd =
-            openat(fd, parts[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (copying && part_fd >= 0 && i == 0
-            && faccessat(part_fd, "start.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0
-            && copy_file(part_fd, "start.json", to) < 0)
-            note(p, "cannot copy the report to", to);
-        if (part_fd >= 0)
-            close(part_fd);
-        snprintf(part, sizeof(part), "%s/%s", to, p->node);
-        if (copying && make_path(part) < 0)
-            note(p, "cannot make", part);
-        snprintf(part, sizeof(part), "%s/%s/%s", to, p->node, parts[i]);
-        if (copying && make_path(part) < 0)
-            note(p, "cannot make", part);
-        if (p->failed == 0)
-            drain_dir(p, fd, parts[i], copying ? part : NULL);
-    }
+    publish_part(p, fd, "sys", to);
+    publish_part(p, fd, "user", to);
     close(fd);
-    if (unlinkat(base_fd, step, AT_REMOVEDIR) < 0 && errno != ENOENT)
+    if (p->failed == 0 && unlinkat(base_fd, step, AT_REMOVEDIR) < 0)
         note(p, "cannot remove", step);
 }
 

@@ -11,6 +11,7 @@
 #include "clock_private.h"
 #include "error_private.h"
 #include "root_private.h"
+#include "story.h"
 #include "wire_private.h"
 
 #define EVENTS 256
@@ -171,7 +172,7 @@ void gs_root_abort(struct gs_root *root, struct gs_peer *peer, int64_t now_us)
     snprintf(abort.text,
              sizeof(abort.text),
              "%s",
-             gang->outcome == GS_CANCELLED ? "cancelled" : "refused");
+             gang->outcome == GS_CANCELLED ? "cancelled" : gs_refusal_name(gang->reason));
     gs_abort_encode(&body, &abort);
     gs_peer_send(root, peer, GS_FRAME_ABORT, &body, now_us);
     gs_wire_free(&body);

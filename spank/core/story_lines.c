@@ -121,7 +121,7 @@ static void headline(const struct gs_story *story, struct gs_strbuf *out)
     };
     const struct gs_gang *gang = story->gang;
     int64_t since = gang->first_us >= 0 ? gang->first_us : story->begun_us;
-    uint32_t blamed = count_blamed(story);
+    uint32_t blamed = count_blamed(story), ready = count_ready(gang);
 
     gs_strbuf_add(out,
                   "gang-start: step %u.%u refused after %.*f s: ",
@@ -135,28 +135,33 @@ static void headline(const struct gs_story *story, struct gs_strbuf *out)
                       "%u of %u nodes %s%s",
                       blamed,
                       gang->node_count,
-                      gang->reason == GS_REFUSAL_UNREACHABLE ? "" : "are ",
+                      gang->reason == GS_REFUSAL_UNREACHABLE ? ""
+                      : blamed == 1                          ? "is "
+                                                             : "are ",
                       what[gang->reason]);
     else
         gs_strbuf_add(out, "%s", what[gang->reason]);
     gs_strbuf_add(out,
-                  " (%u nodes, %u tasks were ready)\n",
-                  count_ready(gang),
-                  gang->arrived_count);
+                  " (%u node%s, %u task%s ready)\n",
+                  ready,
+                  ready == 1 ? "" : "s",
+                  gang->arrived_count,
+                  gang->arrived_count == 1 ? " was" : "s were");
 }
 
 static char *group_text(const struct gs_story *story, uint32_t node)
 {
     const struct gs_gang *gang = story->gang;
-    const char *phase = gang->reason == GS_REFUSAL_TASK_ENDED ? "ended before the start"
-                        : gang->reason == GS_REFUSAL_UNREACHABLE
-                            ? ""
-                            : gs_node_phase(&gang->nodes[node]);
+    const char *phase = gs_node_phase(&gang->nodes[node]);
     struct gs_strbuf detail = {0}, text = {0};
 
     gs_story_detail(story, node, &detail);
-    if (detail.text && strstr(detail.text, "not started"))
+    /* These details say it all. */
+    if (gang->reason == GS_REFUSAL_UNREACHABLE || gang->reason == GS_REFUSAL_CONFIG
+        || (detail.text && strstr(detail.text, "not started")))
         phase = "";
+    else if (gang->reason == GS_REFUSAL_TASK_ENDED)
+        phase = "ended before the start";
     gs_strbuf_add(&text,
                   "%s%s%s",
                   phase,

@@ -19,8 +19,7 @@ static void put_step(struct gs_strbuf *out, const struct gs_story *story)
 {
     const struct gs_gang *gang = story->gang;
 
-    gs_json_key(out, "step");
-    gs_strbuf_add(out, "{");
+    gs_strbuf_add(out, "\"step\":{");
     gs_json_key(out, "name");
     gs_strbuf_add(out, "\"%u.%u\"", gang->job_id, gang->step_id);
     gs_json_number(out, "job_id", gang->job_id);
@@ -259,7 +258,6 @@ char *gs_story_head(const struct gs_story *story)
     const struct gs_gang *gang = story->gang;
     struct gs_strbuf out = {0};
 
-    gs_strbuf_add(&out, "{\"schema\":\"gangstart.start\",\"version\":%d", GS_REPORT_VERSION);
     put_step(&out, story);
     put_outcome(&out, story);
     gs_json_seconds(&out, "decided_at", story->wall_us);
@@ -283,8 +281,12 @@ char *gs_story_report(const struct gs_story *story, const char *head, uint32_t n
     const struct gs_gang *gang = story->gang;
     struct gs_strbuf out = {0};
 
-    gs_strbuf_add(&out, "%s", head);
-    gs_json_flag(&out, "complete", node == GS_NO_RANK);
+    /* The epilog looks for "complete" in the first bytes. */
+    gs_strbuf_add(&out,
+                  "{\"schema\":\"gangstart.start\",\"version\":%d,\"complete\":%s,%s",
+                  GS_REPORT_VERSION,
+                  node == GS_NO_RANK ? "true" : "false",
+                  head);
     gs_json_key(&out, "nodes");
     gs_strbuf_add(&out, "[");
     for (uint32_t i = 0; i < gang->node_count; i++) {
