@@ -243,11 +243,12 @@ def test_a_terminal_is_passed_through(cluster: Cluster) -> None:
 
 def test_the_directory_is_kept_and_jobs_write_there(cluster: Cluster) -> None:
     with tempfile.TemporaryDirectory(dir=cluster.directory) as folder:
-        command = ["sbatch", "-N2", "--wait", "--output=out", "--wrap=srun hostname"]
+        out = Path(folder, "out")
+        command = ["sbatch", "-N2", "--output=out", "--wrap=srun hostname"]
         ran = tool("run", "--name", cluster.spec.name, "--", *command, cwd=Path(folder))
         assert ran.returncode == 0, ran.stderr
-        lines = Path(folder, "out").read_text().split()
-    assert sorted(lines) == ["n1", "n2"]
+        until(lambda: out.exists() and out.read_text().count("\n") == 2, "the job")
+        assert sorted(out.read_text().split()) == ["n1", "n2"]
 
 
 def test_a_directory_the_node_lacks_is_said_and_not_fatal(

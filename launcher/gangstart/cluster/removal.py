@@ -75,13 +75,20 @@ def end_all(current: State) -> list[int]:
         found = process.members(current)
         return [pid for pid in found if not command_line(pid).endswith(keepers)]
 
+    known = {pid: process.start_time(pid) for pid in named(keepers)}
+
+    def keepers_left() -> list[int]:
+        # One that is just letting go of hundreds of namespaces has no command line.
+        going = [p for p, began in known.items() if process.start_time(p) == began]
+        return [*named(keepers), *(pid for pid in going if known[pid] is not None)]
+
     # It holds the namespaces, and so the proof of who belongs to them, but a keeper
     # that is still at work must start nothing more.
     process.send(named(keepers), lambda: named(keepers), signal.SIGSTOP)
     left = process.end(members, GRACE_SECONDS, KILL_SECONDS)
     # One that is done with its work gets the time to bury its children.
     grace = BURIAL_SECONDS if current.phase == state.UP else 0.0
-    left = left or process.end(lambda: named(keepers), grace, KILL_SECONDS)
+    left = left or process.end(keepers_left, grace, KILL_SECONDS)
     # What it had started, but what had not reached its namespaces when asked for.
     return left or process.end(members, 0.0, KILL_SECONDS)
 
