@@ -33,8 +33,11 @@ struct gs_agent *gs_agent_create(const struct gs_agentconf *conf)
     explicit_bzero(agent->conf.key, sizeof(agent->conf.key));
     agent->arrival_sent = calloc(slots, sizeof(*agent->arrival_sent));
     agent->exit_sent = calloc(slots, sizeof(*agent->exit_sent));
+    agent->exit_seen_us = calloc(slots, sizeof(*agent->exit_seen_us));
     agent->exit_status = calloc(slots, sizeof(*agent->exit_status));
-    if (!agent->arrival_sent || !agent->exit_sent || !agent->exit_status) {
+    agent->pids = calloc(slots, sizeof(*agent->pids));
+    if (!agent->arrival_sent || !agent->exit_sent || !agent->exit_seen_us
+        || !agent->exit_status || !agent->pids) {
         gs_agent_destroy(agent);
         return NULL;
     }
@@ -57,7 +60,9 @@ void gs_agent_destroy(struct gs_agent *agent)
     gs_mac_wipe(&agent->mac);
     free(agent->arrival_sent);
     free(agent->exit_sent);
+    free(agent->exit_seen_us);
     free(agent->exit_status);
+    free(agent->pids);
     free(agent);
 }
 
@@ -67,6 +72,12 @@ static void wake(struct gs_agent *agent)
     ssize_t put = write(agent->conf.wake_fd, &one, sizeof(one));
 
     (void)put; /* a full eventfd wakes just as well */
+}
+
+void gs_agent_task_forked(struct gs_agent *agent, uint32_t local, int pid)
+{
+    if (local < agent->conf.page->slot_count)
+        atomic_store(&agent->pids[local], pid);
 }
 
 void gs_agent_task_exit(struct gs_agent *agent, uint32_t local, int status)
@@ -338,7 +349,7 @@ static void wait_for_events(struct gs_agent *agent)
             (struct pollfd){.fd = agent->master_resolver.fd, .events = POLLIN};
     if (agent->probe_resolver.active)
         fds[count++] = (struct pollfd){.fd = agent->probe_resolver.fd, .events = POLLIN};
-    if (poll(fds, count, GS_AGENT_SLICE_MS) > 0 && fds[0].revents)
+    if (poll(fds, count, agent->kin_pending ? 1 : GS_AGENT_SLICE_MS) > 0 && fds[0].revents)
         while (read(agent->conf.wake_fd, &drained, sizeof(drained)) > 0)
             ;
 }

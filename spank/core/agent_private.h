@@ -24,6 +24,7 @@
 
 #define GS_AGENT_TRY_US 200000     /* one connect; a lost SYN costs this, not 1 s */
 #define GS_AGENT_MUTE_US 10000000  /* connected, but the other side says nothing */
+#define GS_AGENT_KIN_US 5000       /* a killed task's siblings die within this, or not */
 #define GS_AGENT_PING_US 2000000
 #define GS_AGENT_DEAD_MS 10000     /* unacknowledged data: we are cut off */
 #define GS_AGENT_GRACE_US 30000000 /* tasks wait this much longer than T */
@@ -59,8 +60,11 @@ struct gs_agent {
     struct gs_resolver master_resolver, probe_resolver;
     struct gs_probe probe;      /* the one whose name is being resolved */
     struct gs_spoolfile report; /* its pieces go there as they come */
+    bool kin_pending; /* a death waits for what its siblings do */
     bool report_open, report_done, bye_sent;
     bool *arrival_sent, *exit_sent;
+    int64_t *exit_seen_us;        /* by local index, 0 = not seen */
+    _Atomic int32_t *pids;        /* by local index, 0 = not known */
     uint32_t exits;
     _Atomic int32_t *exit_status; /* wait status by local index, -1 = alive */
     _Atomic bool stop, launch_failed;
@@ -76,8 +80,9 @@ void gs_agent_destroy(struct gs_agent *agent);
  * are gone, or when it was stopped. agent->end says how it went. */
 void gs_agent_run(struct gs_agent *agent);
 
-/* From other threads: a task ended with this wait status; the launch failed before
- * the tasks were released; end soon. Each wakes the agent. */
+/* From other threads: a task was forked; it ended with this wait status; the launch
+ * failed before the tasks were released; end soon. The last three wake the agent. */
+void gs_agent_task_forked(struct gs_agent *agent, uint32_t local, int pid);
 void gs_agent_task_exit(struct gs_agent *agent, uint32_t local, int status);
 void gs_agent_launch_failed(struct gs_agent *agent);
 void gs_agent_stop(struct gs_agent *agent);

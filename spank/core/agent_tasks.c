@@ -1,5 +1,6 @@
 /* agent_tasks.c - what the node's own tasks do: arrivals and deaths, told once each. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -89,20 +90,72 @@ static struct gs_fail describe_exit(struct gs_agent *agent, uint32_t local, int 
     return fail;
 }
 
-static int send_exits(struct gs_agent *agent)
+/* Whether a task still lives: not exited, no zombie that is about to be reaped. */
+static bool is_alive(struct gs_agent *agent, uint32_t local)
+{
+    int32_t pid = atomic_load(&agent->pids[local]);
+    char path[32], line[512], state = 'Z';
+    const char *end;
+    FILE *file;
+
+    if (atomic_load(&agent->exit_status[local]) >= 0)
+        return false;
+    if (pid <= 0)
+        return true;
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    file = fopen(path, "re");
+    if (!file)
+        return false;
+    if (fgets(line, sizeof(line), file) && (end = strrchr(line, ')')) && end[1] == ' ')
+        state = end[2];
+    fclose(file);
+    return state != 'Z' && state != 'X';
+}
+
+/* Tasks that live on and were not asked to end either: the death was a lone one. */
+static uint32_t count_siblings(struct gs_agent *agent)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < agent->conf.page->slot_count; i++)
+        count += atomic_load(&agent->conf.page->slots[i].state) != GS_SLOT_ASKED
+                 && is_alive(agent, i);
+    return count;
+}
+
+/* A death by signal is told only after its siblings had time to die of the same. */
+static bool is_due(struct gs_agent *agent, uint32_t local, bool signalled, int64_t now_us)
+{
+    if (!agent->exit_seen_us[local])
+        agent->exit_seen_us[local] = now_us;
+    if (!signalled || now_us >= agent->exit_seen_us[local] + GS_AGENT_KIN_US)
+        return true;
+    agent->kin_pending = true;
+    return false;
+}
+
+static int send_exits(struct gs_agent *agent, int64_t now_us)
 {
     bool waiting = atomic_load(&agent->conf.page->state) == GS_PAGE_WAIT;
 
+    agent->kin_pending = false;
     for (uint32_t i = 0; i < agent->conf.page->slot_count; i++) {
         int32_t status = atomic_load(&agent->exit_status[i]);
+        struct gs_fail fail;
+        bool signalled;
+        int rc;
         if (status < 0 || agent->exit_sent[i])
+            continue;
+        fail = describe_exit(agent, i, status);
+        signalled = fail.kind == GS_FAIL_SIGNAL || fail.kind == GS_FAIL_ASKED;
+        if (waiting && !is_due(agent, i, signalled, now_us))
             continue;
         agent->exit_sent[i] = true;
         agent->exits++;
         if (!waiting)
             continue;
-        struct gs_fail fail = describe_exit(agent, i, status);
-        int rc = gs_agent_send_fail(agent, &fail);
+        fail.siblings = signalled ? count_siblings(agent) : 0;
+        rc = gs_agent_send_fail(agent, &fail);
         if (rc < 0)
             return rc;
     }
@@ -130,6 +183,6 @@ int gs_agent_report_tasks(struct gs_agent *agent, int64_t now_us)
     if (rc == 0)
         rc = send_arrivals(agent, now_us);
     if (rc == 0)
-        rc = send_exits(agent);
+        rc = send_exits(agent, now_us);
     return rc;
 }

@@ -258,10 +258,25 @@ static void fail_node(struct gs_gang *gang, const struct gs_fail *fail, int64_t 
            now_us);
 }
 
+/* All tasks of a node were signalled together. */
+static void node_ended(struct gs_gang *gang, const struct gs_fail *fail, int64_t now_us)
+{
+    struct gs_node *node = &gang->nodes[fail->node_index];
+
+    if (!node->ended)
+        gang->ended_count++;
+    node->ended = true;
+    if (gang->suspect_us < 0) {
+        gang->suspect_us = now_us;
+        gang->suspect_rank = fail->rank;
+    }
+    if (fail->kind == GS_FAIL_ASKED)
+        decide(gang, GS_CANCELLED, GS_REFUSAL_NONE, 0, now_us);
+}
+
 int gs_gang_fail(struct gs_gang *gang, const struct gs_fail *fail, int64_t now_us)
 {
     struct gs_task *task;
-    bool held;
 
     if (fail->node_index >= gang->node_count)
         return -EINVAL;
@@ -282,15 +297,10 @@ int gs_gang_fail(struct gs_gang *gang, const struct gs_fail *fail, int64_t now_u
     task->state = GS_TASK_ENDED;
     task->fail_kind = fail->kind;
     task->status = fail->status;
-    held = fail->kind != GS_FAIL_EXIT && is_cancel_signal(fail->status);
-    if (held && ++gang->nodes[task->node].ended_count
-                    == gang->nodes[task->node].rank_count)
-        gang->ended_node_count++;
-    if (held && gang->suspect_us < 0) {
-        gang->suspect_us = now_us;
-        gang->suspect_rank = fail->rank;
-    }
-    if (!held && gang->outcome == GS_WAITING) {
+    if (fail->kind != GS_FAIL_EXIT && fail->siblings == 0
+        && is_cancel_signal(fail->status)) {
+        node_ended(gang, fail, now_us);
+    } else if (gang->outcome == GS_WAITING) {
         gang->fail_rank = fail->rank;
         gang->fail_node = task->node;
         decide(gang, GS_REFUSED, GS_REFUSAL_TASK_ENDED, 75, now_us);
@@ -390,26 +400,14 @@ static uint32_t count_mismatches(struct gs_gang *gang)
 
 static void judge_suspect(struct gs_gang *gang, int64_t now_us)
 {
-    const struct gs_task *task = &gang->tasks[gang->suspect_rank];
-    const struct gs_node *node = &gang->nodes[task->node];
-    bool whole_node = node->ended_count == node->rank_count;
-    bool several = gang->ended_node_count > 1;
-
-    if (gang->ended_node_count == gang->connected_count
-        && (several || gang->connected_count == gang->node_count)) {
+    if (gang->ended_count > 1 || gang->ended_count == gang->node_count) {
         decide(gang, GS_CANCELLED, GS_REFUSAL_NONE, 0, now_us);
         return;
     }
-    if (now_us < gang->suspect_us + GS_SETTLE_NODE_US)
+    if (now_us < gang->suspect_us + GS_SETTLE_US)
         return;
-    if (whole_node && now_us < gang->suspect_us + GS_SETTLE_STEP_US)
-        return;
-    if (whole_node && several) {
-        decide(gang, GS_CANCELLED, GS_REFUSAL_NONE, 0, now_us);
-        return;
-    }
     gang->fail_rank = gang->suspect_rank;
-    gang->fail_node = task->node;
+    gang->fail_node = gang->tasks[gang->suspect_rank].node;
     decide(gang, GS_REFUSED, GS_REFUSAL_TASK_ENDED, 75, now_us);
 }
 
@@ -442,12 +440,8 @@ int64_t gs_gang_next_us(const struct gs_gang *gang)
 {
     if (gang->outcome != GS_WAITING)
         return -1;
-    if (gang->suspect_us >= 0) {
-        const struct gs_node *node = &gang->nodes[gang->tasks[gang->suspect_rank].node];
-        return gang->suspect_us
-               + (node->ended_count == node->rank_count ? GS_SETTLE_STEP_US
-                                                        : GS_SETTLE_NODE_US);
-    }
+    if (gang->suspect_us >= 0)
+        return gang->suspect_us + GS_SETTLE_US;
     return gang->deadline_us;
 }
 

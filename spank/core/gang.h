@@ -6,9 +6,10 @@
  *
  *  - T runs from the first node's hello.
  *  - Release needs every task of every node, and every node wired (if asked for).
- *  - A task that ends before the start refuses at once. Deaths by the signals that a
- *    person or Slurm sends to a whole step are held back for a moment: if the step as
- *    a whole was signalled, that is a cancel, not a failed start.
+ *  - A task that ends before the start refuses at once. But when all tasks of a node
+ *    are signalled together, that is what Slurm does to a step on somebody's order: a
+ *    cancel, not a failed start. SIGTERM and the like settle it at once; SIGKILL could
+ *    also be the kernel short of memory, so another node must confirm it.
  */
 #ifndef GS_GANG_H
 #define GS_GANG_H
@@ -19,10 +20,9 @@
 #include "error.h"
 #include "wire.h"
 
-/* How long the death of one task by a kill or cancel signal waits for company: its
- * siblings on the same node get theirs in one loop, other nodes' through slurmctld. */
-#define GS_SETTLE_NODE_US 30000
-#define GS_SETTLE_STEP_US 250000
+/* How long a node whose tasks were all killed waits for company. slurmctld tells the
+ * nodes one after another, and one that does not answer delays the rest. */
+#define GS_SETTLE_US 2000000
 
 enum gs_outcome {
     GS_WAITING = 0,
@@ -66,7 +66,7 @@ struct gs_node {
     uint32_t *ranks;
     uint32_t rank_count;
     uint32_t arrived_count;
-    uint32_t ended_count;
+    bool ended; /* all its tasks were ended by signals */
     int64_t hello_us;     /* -1 = never connected */
     int64_t lost_us;      /* -1 = not lost */
     int64_t silent_us;    /* last sign of life if it is overdue, else -1 */
@@ -94,11 +94,11 @@ struct gs_gang {
     uint32_t arrived_count;   /* tasks */
     uint32_t wired_count;     /* nodes */
     uint32_t stale_count;     /* hellos of another step or an earlier run of this one */
-    uint32_t ended_node_count; /* nodes all of whose tasks were ended by signals */
+    uint32_t ended_count;     /* nodes that ended so */
     int64_t first_us;         /* first hello, -1 = none */
     int64_t deadline_us;      /* first_us + T (+ time srun itself was stopped) */
     int64_t decided_us;
-    int64_t suspect_us;       /* first held-back death, -1 = none */
+    int64_t suspect_us;       /* the first of them, -1 = none */
     uint32_t suspect_rank;
     enum gs_outcome outcome;
     enum gs_refusal reason;

@@ -68,6 +68,7 @@ void gs_fail_encode(struct gs_buffer *buffer, const struct gs_fail *fail)
     gs_put_number(buffer, fail->rank, 4);
     gs_put_number(buffer, fail->kind, 1);
     gs_put_number(buffer, fail->status, 4);
+    gs_put_number(buffer, fail->siblings, 4);
     gs_put_text(buffer, fail->text, sizeof(fail->text));
 }
 
@@ -83,6 +84,7 @@ int gs_fail_decode(const uint8_t *body,
     fail.rank = (uint32_t)gs_get_number(&reader, 4);
     fail.kind = (uint8_t)gs_get_number(&reader, 1);
     fail.status = (uint32_t)gs_get_number(&reader, 4);
+    fail.siblings = (uint32_t)gs_get_number(&reader, 4);
     gs_get_text(&reader, fail.text, sizeof(fail.text));
     if (fail.kind < GS_FAIL_EXIT || fail.kind > GS_FAIL_CONFIG)
         reader.failed = true;

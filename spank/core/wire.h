@@ -85,6 +85,7 @@ struct gs_fail {
     uint32_t rank; /* GS_NO_RANK: the node as a whole */
     uint8_t kind;  /* enum gs_fail_kind */
     uint32_t status;
+    uint32_t siblings; /* tasks of the node that live on and were not signalled */
     char text[GS_TEXT_SIZE];
 };
 

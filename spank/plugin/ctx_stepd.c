@@ -276,12 +276,15 @@ int gs_stepd_post_opt(spank_t sp)
 int gs_stepd_forked(spank_t sp)
 {
     int local = -1;
+    pid_t pid = 0;
 
     if (!stepd.running || spank_get_item(sp, S_TASK_ID, &local) != ESPANK_SUCCESS
         || local < 0 || (uint32_t)local >= stepd.step.page->slot_count
         || stepd.forked[local])
         return 0;
     stepd.forked[local] = true;
+    if (spank_get_item(sp, S_TASK_PID, &pid) == ESPANK_SUCCESS)
+        gs_agent_task_forked(stepd.agent, (uint32_t)local, pid);
     if (++stepd.forked_count == stepd.step.page->slot_count) {
         stepd.unparked = true;
         sem_post(&stepd.park);
