@@ -90,7 +90,8 @@ def _folded(made: CData) -> str:
 
 def fold(names: Sequence[str]) -> str:
     """Fold names into the shortest node list, sorted, each once."""
-    return _folded(lib.gs_hostlist_fold(Keeper().strings(names), len(names)))
+    keep = Keeper()
+    return _folded(lib.gs_hostlist_fold(keep.strings(names), len(names)))
 
 
 def fold_ranks(ranks: Sequence[int]) -> str:
