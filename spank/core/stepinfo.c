@@ -133,7 +133,9 @@ static int local_world_read(struct gs_stepread *r)
         place = info->node_rank;
     if (r->counts && place >= 0 && place < r->counts_nodes)
         listed = r->counts[place];
-    if (listed && info->local_world && listed != info->local_world)
+    if (!info->local_world)
+        info->local_world = layout_count(r->facts, info);
+    else if (listed && listed != info->local_world)
         return gs_plan_fail(
             r->plan,
             GS_REASON_WORLD_MISMATCH,
@@ -144,8 +146,6 @@ static int local_world_read(struct gs_stepread *r)
             info->local_world);
     if (!info->local_world)
         info->local_world = listed;
-    if (!info->local_world)
-        info->local_world = layout_count(r->facts, info);
     if (!info->local_world && item > 0 && item <= GS_TASKS_MAX)
         info->local_world = (uint32_t)item;
     if (!info->local_world && r->counts && !info->uneven)

@@ -71,7 +71,7 @@ def env_facts(facts: Json, user: Json) -> core.EnvFacts:
     known = rank_nodes(layout)
     return core.EnvFacts(
         gang_on=facts.get("gang_option", True),
-        step_id=facts.get("spank_stepid", core.EnvFacts.step_id),
+        step_id=int(str(facts.get("spank_stepid", core.EnvFacts.step_id)), 0),
         items=spank_items(facts.get("spank_items") or {}),
         rank0_node=None if isinstance(layout, list) else layout.get("0"),
         rank_node=known if len(known) == len(layout) else (),
@@ -100,7 +100,7 @@ def env(given: Json) -> Json:
     """Plan one task's environment."""
     facts = given.get("facts") or {}
     user = given.get("user") or {}
-    before = {**given["slurm"], **user}
+    before = {name: str(value) for name, value in {**given["slurm"], **user}.items()}
     inherited = facts.get("inherited_from_gang") or []
     if isinstance(inherited, dict):
         before = {**before, **inherited}

@@ -271,7 +271,7 @@ def test_a_layout_names_rank_0_and_the_tasks_of_a_het_node() -> None:
         {"SLURM_HET_SIZE": "junk"},
         {"SLURM_JOB_ID_HET_GROUP_0": "7"},
         {"SLURM_DISTRIBUTION": "arbitrary"},
-        {"SLURM_HOSTFILE": "/home/u/hosts"},
+        {"SLURM_HOSTFILE": "/scratch/hosts"},
     ],
 )
 def test_where_list_order_is_not_rank_order_nothing_is_guessed(
