@@ -361,7 +361,8 @@ const char *gs_plan_warning_name(uint32_t bit)
                                         "GPU_BINDING",
                                         "DUPLICATE_GPU",
                                         "MASTER_LOOPBACK",
-                                        "ENV_REPLACED"};
+                                        "ENV_REPLACED",
+                                        "MASTER_ELSEWHERE"};
 
     for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (bit == 1U << i)

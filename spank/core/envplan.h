@@ -62,8 +62,8 @@ struct gs_envfacts {
     uint32_t rank_nodes;
     const struct gs_resolved *resolved;
     uint32_t resolved_count;
-    const char *const *resolvable; /* names that resolve on every node ... */
-    int32_t resolvable_count;      /* ... all others do not; -1 = not tried */
+    const char *const *resolvable; /* user's names that resolve on every node ... */
+    int32_t resolvable_count;      /* ... any other does not; -1 = not tried */
     const char *report;            /* path for GANGSTART_REPORT, NULL = none */
     double t0;                     /* Unix time of the release, 0 = not known */
     uint32_t presets, without;     /* as in struct gs_spec */
@@ -93,12 +93,13 @@ enum gs_plan_reason {
 
 /* Bits of warnings. */
 enum gs_plan_warning {
-    GS_WARN_UNEVEN_TASKS = 1,     /* nodes run different numbers of tasks */
-    GS_WARN_WORLD_MISMATCH = 2,   /* a variable tells frameworks another world size */
-    GS_WARN_GPU_BINDING = 4,      /* LOCAL_RANK is no index of a GPU the task sees */
-    GS_WARN_DUPLICATE_GPU = 8,    /* two tasks of the node would use one GPU */
-    GS_WARN_MASTER_LOOPBACK = 16, /* rank 0's node resolves its name to itself */
-    GS_WARN_ENV_REPLACED = 32,    /* the user had set a variable to something else */
+    GS_WARN_UNEVEN_TASKS = 1,      /* nodes run different numbers of tasks */
+    GS_WARN_WORLD_MISMATCH = 2,    /* a variable tells frameworks another world size */
+    GS_WARN_GPU_BINDING = 4,       /* LOCAL_RANK is no index of a GPU the task sees */
+    GS_WARN_DUPLICATE_GPU = 8,     /* two tasks of the node would use one GPU */
+    GS_WARN_MASTER_LOOPBACK = 16,  /* rank 0's node resolves its name to itself */
+    GS_WARN_ENV_REPLACED = 32,     /* the user had set a variable to something else */
+    GS_WARN_MASTER_ELSEWHERE = 64, /* the user's MASTER_ADDR is not rank 0's node */
 };
 
 enum gs_var_action {

@@ -36,9 +36,11 @@ struct part { /* literal text, then a bracket group unless count is 0 */
 };
 
 struct reader {
-    const char *text; /* the whole list, for messages */
-    struct part part[PARTS_MAX];
+    const char *text;  /* the whole list, for messages */
+    struct part *part; /* room for PARTS_MAX */
     uint32_t parts;
+    struct span *spans; /* of the entry being read; the parts point into it */
+    uint32_t spans_used;
     struct gs_names names;
     uint32_t room;
     struct gs_error *error;
@@ -69,11 +71,19 @@ static int no_memory(const struct reader *r)
     return gs_error_set(r->error, ENOMEM, "out of memory while reading a node list");
 }
 
-static void parts_clear(struct reader *r)
+/* Forgets the last entry and makes room for the ranges of the next: at most one for
+ * each comma and each bracket. */
+static int parts_reset(struct reader *r, const char *text, size_t len)
 {
-    for (uint32_t i = 0; i < r->parts; i++)
-        free(r->part[i].span);
+    size_t ranges = 1;
+
+    for (size_t i = 0; i < len; i++)
+        ranges += text[i] == ',' || text[i] == '[';
+    free(r->spans);
+    r->spans = calloc(ranges, sizeof(*r->spans));
+    r->spans_used = 0;
     r->parts = 0;
+    return r->spans ? 0 : no_memory(r);
 }
 
 static struct part *part_add(struct reader *r, const char *text, size_t len)
@@ -109,6 +119,7 @@ static int range_read(struct reader *r, struct part *part, const char *text, siz
     if (hi - lo >= GS_RANGE_MAX)
         return refuse(r, "range %.*s names more than 65536 nodes", (int)len, text);
     part->span[part->spans++] = (struct span){lo, (int)width, part->count};
+    r->spans_used++;
     part->count += (uint32_t)(hi - lo + 1);
     if (part->count > GS_HOSTS_MAX)
         return refuse(r, "more than 131072 nodes");
@@ -119,21 +130,15 @@ static int range_read(struct reader *r, struct part *part, const char *text, siz
 static int group_read(struct reader *r, struct part *part, const char *text, size_t len)
 {
     const char *end = text + len;
-    size_t ranges = 1;
-    int rc;
 
     if (len == 0)
         return refuse(r, "a bracket is empty");
-    for (const char *c = text; c < end; c++)
-        ranges += *c == ',';
-    part->span = calloc(ranges, sizeof(*part->span));
-    if (!part->span)
-        return no_memory(r);
+    part->span = r->spans + r->spans_used;
     for (const char *c = text; c <= end;) {
         const char *comma = memchr(c, ',', (size_t)(end - c));
         const char *stop = comma ? comma : end;
+        int rc = range_read(r, part, c, (size_t)(stop - c));
 
-        rc = range_read(r, part, c, (size_t)(stop - c));
         if (rc < 0)
             return rc;
         c = stop + 1;
@@ -146,13 +151,13 @@ static int entry_read(struct reader *r, const char *text, size_t len)
 {
     const char *end = text + len;
     const char *from = text;
-    int rc;
 
     while (from < end) {
         const char *open = memchr(from, '[', (size_t)(end - from));
         const char *stop = open ? open : end;
         const char *close;
         struct part *part = part_add(r, from, (size_t)(stop - from));
+        int rc;
 
         if (!part)
             return refuse(r, "more than %d bracket groups in one name", PARTS_MAX - 1);
@@ -294,7 +299,8 @@ int gs_hostlist_expand(const char *text,
                        struct gs_names *ret_names,
                        struct gs_error *error)
 {
-    struct reader r = {.text = text ? text : "", .error = error};
+    struct part part[PARTS_MAX];
+    struct reader r = {.text = text ? text : "", .part = part, .error = error};
     const char *c = r.text;
     size_t len = 0;
     int rc = 0;
@@ -303,13 +309,15 @@ int gs_hostlist_expand(const char *text,
         rc = entry_length(&r, c, &len);
         if (rc < 0)
             goto done;
+        rc = parts_reset(&r, c, len);
+        if (rc < 0)
+            goto done;
         rc = entry_read(&r, c, len);
         if (rc < 0)
             goto done;
         rc = entry_expand(&r);
         if (rc < 0)
             goto done;
-        parts_clear(&r);
         c += len;
     }
     if (r.names.count == 0) {
@@ -320,7 +328,7 @@ int gs_hostlist_expand(const char *text,
     r.names = (struct gs_names){0};
     rc = 0;
 done:
-    parts_clear(&r);
+    free(r.spans);
     gs_names_free(&r.names);
     return rc;
 }

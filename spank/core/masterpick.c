@@ -67,7 +67,7 @@ static bool is_address(const char *text)
     return true;
 }
 
-/* Was the name tried everywhere, and failed somewhere? */
+/* Was the user's name tried everywhere, and failed somewhere? */
 static bool is_unresolvable(const struct gs_envfacts *facts, const char *name)
 {
     if (facts->resolvable_count < 0 || is_numeric(name))
@@ -100,7 +100,7 @@ static int resolution_check(const struct gs_envfacts *facts,
                             const char *name,
                             struct gs_envplan *plan)
 {
-    for (uint32_t i = 0; i < facts->resolved_count; i++) {
+    for (uint32_t i = 0; !is_numeric(name) && i < facts->resolved_count; i++) {
         const struct gs_resolved *row = &facts->resolved[i];
 
         if (strcmp(row->name, name) == 0 && row->count == 0)
@@ -112,14 +112,73 @@ static int resolution_check(const struct gs_envfacts *facts,
                 row->node,
                 name);
     }
-    if (is_unresolvable(facts, name))
-        return gs_plan_fail(
-            plan,
-            GS_REASON_BAD_MASTER_ADDR,
-            "MASTER_ADDR=%s does not resolve on every node; correct the "
-            "name or use an address",
-            name);
     return 0;
+}
+
+/* The user's name must not lead a node to itself, but for rank 0's own. */
+static int user_loopback_check(const struct gs_envfacts *facts,
+                               const struct gs_stepinfo *info,
+                               const char *addr,
+                               struct gs_envplan *plan)
+{
+    for (uint32_t i = 0; i < facts->resolved_count; i++) {
+        const struct gs_resolved *row = &facts->resolved[i];
+        const char *loopback = row_loopback(row);
+
+        if (strcmp(row->name, addr) != 0 || !loopback)
+            continue;
+        if (!info->rank0_node || strcmp(row->node, info->rank0_node) != 0)
+            return gs_plan_fail(
+                plan,
+                GS_REASON_BAD_MASTER_ADDR,
+                "node %s resolves MASTER_ADDR=%s to the loopback address "
+                "%s and would meet itself; correct /etc/hosts there",
+                row->node,
+                addr,
+                loopback);
+        gs_plan_warn(plan,
+                     GS_WARN_MASTER_LOOPBACK,
+                     "rank 0's node %s resolves MASTER_ADDR=%s to the loopback address "
+                     "%s; what listens only there is out of reach for the others",
+                     row->node,
+                     addr,
+                     loopback);
+    }
+    return 0;
+}
+
+static bool is_listed(const struct gs_names *names, const char *name)
+{
+    for (uint32_t i = 0; i < names->count; i++)
+        if (strcmp(names->name[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Warns when the user's MASTER_ADDR is by name another node of step or job than the one
+ * that runs rank 0: rank 0 would listen on its node, everybody else call the other. */
+static void elsewhere_warn(const char *const *env,
+                           const struct gs_stepinfo *info,
+                           const char *addr,
+                           struct gs_envplan *plan)
+{
+    const char *job_list = gs_env_get(env, "SLURM_JOB_NODELIST");
+    struct gs_names job = {0};
+    bool node = is_listed(&info->hosts, addr);
+
+    if (!info->rank0_node || strcmp(addr, info->rank0_node) == 0)
+        return;
+    if (!node && job_list && gs_hostlist_expand(job_list, &job, NULL) == 0)
+        node = is_listed(&job, addr);
+    gs_names_free(&job);
+    if (node)
+        gs_plan_warn(
+            plan,
+            GS_WARN_MASTER_ELSEWHERE,
+            "MASTER_ADDR=%s was set before, but rank 0 runs on %s; unset it to "
+            "have that node used",
+            addr,
+            info->rank0_node);
 }
 
 /* Checks the user's own MASTER_ADDR. */
@@ -147,29 +206,14 @@ static int user_check(const struct gs_envfacts *facts,
             addr,
             info->nodes);
     rc = resolution_check(facts, addr, plan);
-    for (uint32_t i = 0; rc == 0 && info->nodes > 1 && i < facts->resolved_count; i++) {
-        const struct gs_resolved *row = &facts->resolved[i];
-        const char *loopback = row_loopback(row);
-
-        if (strcmp(row->name, addr) != 0 || !loopback)
-            continue;
-        if (!info->rank0_node || strcmp(row->node, info->rank0_node) != 0)
-            return gs_plan_fail(
-                plan,
-                GS_REASON_BAD_MASTER_ADDR,
-                "node %s resolves MASTER_ADDR=%s to the loopback address "
-                "%s and would meet itself; correct /etc/hosts there",
-                row->node,
-                addr,
-                loopback);
-        gs_plan_warn(plan,
-                     GS_WARN_MASTER_LOOPBACK,
-                     "rank 0's node %s resolves MASTER_ADDR=%s to the loopback address "
-                     "%s; what listens only there is out of reach for the others",
-                     row->node,
-                     addr,
-                     loopback);
-    }
+    if (rc == 0 && is_unresolvable(facts, addr))
+        rc = gs_plan_fail(plan,
+                          GS_REASON_BAD_MASTER_ADDR,
+                          "MASTER_ADDR=%s does not resolve on every node; correct the "
+                          "name or use an address",
+                          addr);
+    if (rc == 0 && info->nodes > 1)
+        rc = user_loopback_check(facts, info, addr, plan);
     return rc;
 }
 
@@ -331,6 +375,8 @@ int gs_master_pick(const char *const *env,
         rc = port_pick(facts, info, user_port, plan, &port);
     if (rc || !addr)
         return rc;
+    if (user_addr)
+        elsewhere_warn(env, info, addr, plan);
     snprintf(ret_master->addr, sizeof(ret_master->addr), "%s", addr);
     snprintf(ret_master->port, sizeof(ret_master->port), "%u", port);
     ret_master->user_addr = user_addr;

@@ -245,10 +245,11 @@ static uint32_t variable_find(const char *text, size_t len, uint32_t presets)
 static bool env_read(const struct gs_spec_key *key, void *field, const char *text)
 {
     uint32_t sets[2] = {GS_ENV_NONE, 0};
-    char sign = '+';
 
     (void)key;
     if (strcmp(text, "none") != 0) {
+        char sign = '+';
+
         for (const char *c = text;; c++) {
             size_t len = strcspn(c, "+-");
             uint32_t *set = &sets[sign == '-'];

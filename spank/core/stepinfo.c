@@ -98,13 +98,16 @@ static int64_t host_find(const struct gs_stepinfo *info, const char *name)
     return -1;
 }
 
-/* Tasks of this task's node by the layout, 0 = not known. */
-static uint32_t layout_count(const struct gs_envfacts *facts, uint32_t rank)
+/* Tasks of this task's node by the layout, 0 = not (all) known. */
+static uint32_t layout_count(const struct gs_envfacts *facts,
+                             const struct gs_stepinfo *info)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; rank < facts->rank_nodes && i < facts->rank_nodes; i++)
-        count += strcmp(facts->rank_node[i], facts->rank_node[rank]) == 0;
+    if (facts->rank_nodes != info->world)
+        return 0;
+    for (uint32_t i = 0; i < facts->rank_nodes; i++)
+        count += strcmp(facts->rank_node[i], facts->rank_node[info->rank]) == 0;
     return count;
 }
 
@@ -130,7 +133,9 @@ static int local_world_read(struct gs_stepread *r)
         place = info->node_rank;
     if (r->counts && place >= 0 && place < r->counts_nodes)
         listed = r->counts[place];
-    if (listed && info->local_world && listed != info->local_world)
+    if (!info->local_world)
+        info->local_world = layout_count(r->facts, info);
+    else if (listed && listed != info->local_world)
         return gs_plan_fail(
             r->plan,
             GS_REASON_WORLD_MISMATCH,
@@ -141,8 +146,6 @@ static int local_world_read(struct gs_stepread *r)
             info->local_world);
     if (!info->local_world)
         info->local_world = listed;
-    if (!info->local_world)
-        info->local_world = layout_count(r->facts, info->rank);
     if (!info->local_world && item > 0 && item <= GS_TASKS_MAX)
         info->local_world = (uint32_t)item;
     if (!info->local_world && r->counts && !info->uneven)
@@ -217,6 +220,11 @@ static void kind_read(struct gs_stepread *r)
     r->het = components
              && (!gs_number_read(components, strlen(components), GS_TASKS_MAX, &count)
                  || count > 1);
+    for (const char *const *c = r->env; !r->het && *c; c++) {
+        const char *group = strstr(*c, "_HET_GROUP_");
+
+        r->het = strncmp(*c, "SLURM_", 6) == 0 && group && group < strchr(*c, '=');
+    }
     if (distribution)
         r->arbitrary = strncmp(distribution, "arbitrary", strlen("arbitrary")) == 0;
     else

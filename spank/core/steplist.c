@@ -145,11 +145,13 @@ static int hosts_unique(struct gs_names *hosts)
         sorted[i] = &hosts->name[i];
     qsort(sorted, hosts->count, sizeof(*sorted), name_compare);
     for (uint32_t i = 0; i < hosts->count; i++) {
-        if (last && strcmp(last, *sorted[i]) == 0) {
-            free(*sorted[i]);
-            *sorted[i] = NULL;
+        char **slot = sorted[i];
+
+        if (last && strcmp(last, *slot) == 0) {
+            free(*slot);
+            *slot = NULL;
         } else {
-            last = *sorted[i];
+            last = *slot;
         }
     }
     for (uint32_t i = 0; i < hosts->count; i++)
@@ -243,26 +245,32 @@ int gs_stepread_gtids(struct gs_stepread *r)
 {
     const char *text = gs_env_get(r->env, "SLURM_GTIDS");
     uint32_t count = 1, filled = 0;
-    uint64_t rank;
+    uint32_t *ranks;
+    uint64_t rank = 0;
 
     if (!text)
         return 0;
     for (const char *c = text; *c; c++)
         count += *c == ',';
-    r->info->local_ranks = calloc(count, sizeof(*r->info->local_ranks));
-    if (!r->info->local_ranks)
+    ranks = calloc(count, sizeof(*ranks));
+    if (!ranks)
         return -ENOMEM;
     for (const char *c = text; filled < count; c++) {
         size_t len = strcspn(c, ",");
 
         if (!gs_number_read(c, len, GS_TASKS_MAX, &rank))
-            return gs_plan_fail(r->plan,
-                                GS_REASON_BAD_ENVIRONMENT,
-                                "SLURM_GTIDS='%.80s' is not a list of ranks",
-                                text);
-        r->info->local_ranks[filled++] = (uint32_t)rank;
+            break;
+        ranks[filled++] = (uint32_t)rank;
         c += len;
     }
+    if (filled < count) {
+        free(ranks);
+        return gs_plan_fail(r->plan,
+                            GS_REASON_BAD_ENVIRONMENT,
+                            "SLURM_GTIDS='%.80s' is not a list of ranks",
+                            text);
+    }
+    r->info->local_ranks = ranks;
     r->info->local_world = count;
     return 0;
 }

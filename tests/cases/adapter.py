@@ -1,0 +1,173 @@
+"""One case (JSON on stdin) -> what the product says (one JSON object on stdout).
+
+Only maps names: every answer is made by the product's own functions. How to add a
+kind: one function input -> answer, and its row in KINDS.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from gangstart import core
+from gangstart.errors import GangstartError
+from gangstart.port import choose_port
+
+Json = dict[str, Any]
+
+# SPANK items by Slurm's names -> fields of SpankItems.
+ITEMS = {
+    "S_TASK_GLOBAL_ID": "rank",
+    "S_TASK_ID": "local_rank",
+    "S_JOB_TOTAL_TASK_COUNT": "world",
+    "S_JOB_LOCAL_TASK_COUNT": "local_world",
+    "S_JOB_NODEID": "node_rank",
+    "S_JOB_NNODES": "nodes",
+}
+
+
+def nodelist(given: Json) -> Json:
+    """Expand a node list, or give the sentence that refuses it."""
+    try:
+        return {"hosts": core.expand(given["nodelist"])}
+    except GangstartError as err:
+        return {"error": err.message}
+
+
+def spank_items(raw: Json) -> core.SpankItems:
+    """Raw items; what is no number was not delivered."""
+    known = {}
+    for name, field in ITEMS.items():
+        value = raw.get(name)
+        if isinstance(value, int) and 0 <= value < 1 << 63:
+            known[field] = value
+    return core.SpankItems(**known)
+
+
+def rank_nodes(layout: Json | list[str]) -> list[str]:
+    """Node of each rank, from a list or from {"rank": "node"} without gaps."""
+    if isinstance(layout, list):
+        return layout
+    named = {int(rank): node for rank, node in layout.items()}
+    return [named[i] for i in range(len(named)) if i in named]
+
+
+def resolved(tables: Json, wanted: str | None) -> list[tuple[str, str, list[str]]]:
+    """What each node answers for each name that any node was asked for."""
+    names = {name for table in tables.values() for name in table}
+    names |= {wanted} if wanted else set()
+    rows = []
+    for node, table in tables.items():
+        for name in sorted(names):
+            answer = table.get(name) or []
+            rows.append((node, name, [answer] if isinstance(answer, str) else answer))
+    return rows
+
+
+def env_facts(facts: Json, user: Json) -> core.EnvFacts:
+    """Facts of an env case under the product's names."""
+    layout = facts.get("rank_to_node") or {}
+    known = rank_nodes(layout)
+    return core.EnvFacts(
+        gang_on=facts.get("gang_option", True),
+        step_id=int(str(facts.get("spank_stepid", core.EnvFacts.step_id)), 0),
+        items=spank_items(facts.get("spank_items") or {}),
+        rank0_node=None if isinstance(layout, list) else layout.get("0"),
+        rank_node=known if len(known) == len(layout) else (),
+        resolved=resolved(facts.get("resolve") or {}, user.get("MASTER_ADDR")),
+        resolvable=facts.get("resolve_ok"),
+        visible=facts.get("visible_uuids"),
+        local_gpus={
+            int(task): uuids
+            for task, uuids in (facts.get("all_local_tasks_visible") or {}).items()
+        },
+    )
+
+
+def outer_marks(env: dict[str, str], inherited: list[str]) -> dict[str, str]:
+    """What an outer gang step leaves besides the variables themselves."""
+    if not inherited:
+        return {}
+    chosen = [
+        env.get(name, "-") if name in inherited else "-"
+        for name in ("MASTER_ADDR", "MASTER_PORT")
+    ]
+    return {"GANGSTART_STEP": "1.0", "GANGSTART_MASTER": " ".join(chosen)}
+
+
+def env(given: Json) -> Json:
+    """Plan one task's environment."""
+    facts = given.get("facts") or {}
+    user = given.get("user") or {}
+    before = {name: str(value) for name, value in {**given["slurm"], **user}.items()}
+    inherited = facts.get("inherited_from_gang") or []
+    if isinstance(inherited, dict):
+        before = {**before, **inherited}
+    before |= outer_marks(before, list(inherited))
+    plan = core.env_plan(before, env_facts(facts, user))
+    return {
+        "outcome": plan.outcome,
+        "env": plan.apply(before),
+        "warnings": list(plan.warnings),
+        "code": plan.reason or None,
+        "exit_code": plan.exit_code,
+        "message": plan.message,
+    }
+
+
+def port(given: Json) -> Json:
+    """Choose a port for each request; those chosen stay taken."""
+    facts = given.get("facts") or {}
+    taken = {node: set(f.get("in_use") or []) for node, f in facts.items()}
+    results: list[Json] = []
+    for request in given["requests"]:
+        node = request["node"]
+        known = facts.get(node) or {}
+        busy = taken.setdefault(node, set())
+        ephemeral = known.get("ip_local_port_range")
+        rules = core.PortRules(
+            ephemeral=tuple(ephemeral) if ephemeral else None,
+            allowed=[(lo, hi) for lo, hi in known.get("allowed_ranges") or []],
+        )
+        try:
+            chosen = choose_port(
+                (request["job_id"], request["step_id"]),
+                node,
+                lambda p: p not in busy,  # noqa: B023 - called at once
+                wanted=(request.get("user") or {}).get("MASTER_PORT"),
+                rules=rules,
+            )
+        except GangstartError as err:
+            results.append({"outcome": "fail", "message": err.message})
+            continue
+        busy.add(chosen)
+        results.append({"outcome": "ok", "port": chosen})
+    return {"results": results}
+
+
+def cvd(given: Json) -> Json:
+    """List the GPUs that CUDA shows for each value."""
+    gpus, uuids = given["n_gpus"], given.get("uuids") or []
+    return {"visible": [core.visible(v, gpus, uuids) for v in given["cases"]]}
+
+
+KINDS = {"nodelist": nodelist, "env": env, "port": port, "cvd": cvd}
+
+
+def main() -> int:
+    """Answer the case on stdin."""
+    case = json.load(sys.stdin)
+    answer = KINDS.get(case.get("kind"))
+    if answer is None:
+        known = ", ".join(KINDS)
+        print(
+            json.dumps({"error": f"unknown kind {case.get('kind')!r}; known: {known}"})
+        )
+        return 2
+    print(json.dumps(answer(case["input"])))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
