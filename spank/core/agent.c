@@ -197,7 +197,9 @@ static int on_go(struct gs_agent *agent, const struct gs_frame *frame, int64_t n
     return 0;
 }
 
-static int on_abort(struct gs_agent *agent, const struct gs_frame *frame, int64_t now_us)
+static int on_abort(struct gs_agent *agent,
+                    const struct gs_frame *frame,
+                    int64_t now_us)
 {
     struct gs_abort abort;
     int rc = gs_abort_decode(frame->body, frame->size, &abort, NULL);
@@ -247,7 +249,9 @@ static int on_ping(struct gs_agent *agent, const struct gs_frame *frame, int64_t
     return rc;
 }
 
-static int on_frame(struct gs_agent *agent, const struct gs_frame *frame, int64_t now_us)
+static int on_frame(struct gs_agent *agent,
+                    const struct gs_frame *frame,
+                    int64_t now_us)
 {
     struct gs_probe probe;
 
@@ -348,8 +352,10 @@ static void wait_for_events(struct gs_agent *agent)
         fds[count++] =
             (struct pollfd){.fd = agent->master_resolver.fd, .events = POLLIN};
     if (agent->probe_resolver.active)
-        fds[count++] = (struct pollfd){.fd = agent->probe_resolver.fd, .events = POLLIN};
-    if (poll(fds, count, agent->kin_pending ? 1 : GS_AGENT_SLICE_MS) > 0 && fds[0].revents)
+        fds[count++] =
+            (struct pollfd){.fd = agent->probe_resolver.fd, .events = POLLIN};
+    if (poll(fds, count, agent->kin_pending ? 1 : GS_AGENT_SLICE_MS) > 0
+        && fds[0].revents)
         while (read(agent->conf.wake_fd, &drained, sizeof(drained)) > 0)
             ;
 }

@@ -43,7 +43,8 @@ void gs_agent_master_begin(struct gs_agent *agent, int64_t now_us)
     if (gs_resolve_is_name(user)
         && gs_resolver_start(&agent->master_resolver, user, now_us) == 0)
         return;
-    gs_error_set(&error, EINVAL, "MASTER_ADDR=%.200s, set by the user, is no name", user);
+    gs_error_set(
+        &error, EINVAL, "MASTER_ADDR=%.200s, set by the user, is no name", user);
     gs_agent_refuse(agent, error.text);
 }
 
@@ -141,12 +142,13 @@ int gs_agent_master_step(struct gs_agent *agent, int64_t now_us)
         if (rc == 0)
             return 0;
         if (rc < 0) {
-            gs_error_set(&error,
-                         -rc,
-                         "MASTER_ADDR=%.200s, set by the user, does not resolve on %s: %s",
-                         agent->conf.user_address,
-                         agent->conf.hello.node_name,
-                         rc == -ETIMEDOUT ? "no answer within 5 s" : "unknown name");
+            gs_error_set(
+                &error,
+                -rc,
+                "MASTER_ADDR=%.200s, set by the user, does not resolve on %s: %s",
+                agent->conf.user_address,
+                agent->conf.hello.node_name,
+                rc == -ETIMEDOUT ? "no answer within 5 s" : "unknown name");
             return gs_agent_refuse(agent, error.text);
         }
     }

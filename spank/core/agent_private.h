@@ -22,9 +22,9 @@
 #include "spool.h"
 #include "wire.h"
 
-#define GS_AGENT_TRY_US 200000     /* one connect; a lost SYN costs this, not 1 s */
-#define GS_AGENT_MUTE_US 10000000  /* connected, but the other side says nothing */
-#define GS_AGENT_KIN_US 5000       /* a killed task's siblings die within this, or not */
+#define GS_AGENT_TRY_US 200000    /* one connect; a lost SYN costs this, not 1 s */
+#define GS_AGENT_MUTE_US 10000000 /* connected, but the other side says nothing */
+#define GS_AGENT_KIN_US 5000      /* a killed task's siblings die within this, or not */
 #define GS_AGENT_PING_US 2000000
 #define GS_AGENT_DEAD_MS 10000     /* unacknowledged data: we are cut off */
 #define GS_AGENT_GRACE_US 30000000 /* tasks wait this much longer than T */
@@ -34,16 +34,16 @@ struct gs_agentconf {
     uint8_t key[GS_KEY_SIZE];
     char root_address[GS_ADDR_SIZE];
     uint16_t root_port;
-    struct gs_hello hello;  /* identity; ranks and nonce are filled in by the agent */
-    const uint32_t *ranks;  /* of this node's tasks, by local index; not copied */
+    struct gs_hello hello; /* identity; ranks and nonce are filled in by the agent */
+    const uint32_t *ranks; /* of this node's tasks, by local index; not copied */
     struct gs_spec spec;
     char user_address[GS_NAME_SIZE]; /* the user's own MASTER_ADDR, "" = none */
     char user_port[GS_ADDR_SIZE];    /* the user's own MASTER_PORT, "" = none */
     struct gs_holdconf hold;
-    char spool_dir[GS_PATH_SIZE];    /* the step's sys/, "" = keep no report */
-    char complaint[GS_TEXT_SIZE];    /* this node's configuration cannot work; why */
-    struct gs_page *page;   /* not owned */
-    int wake_fd;            /* eventfd written by tasks and hooks; not owned */
+    char spool_dir[GS_PATH_SIZE]; /* the step's sys/, "" = keep no report */
+    char complaint[GS_TEXT_SIZE]; /* this node's configuration cannot work; why */
+    struct gs_page *page;         /* not owned */
+    int wake_fd;                  /* eventfd written by tasks and hooks; not owned */
     int stepd_pid;
 };
 
@@ -60,15 +60,15 @@ struct gs_agent {
     struct gs_resolver master_resolver, probe_resolver;
     struct gs_probe probe;      /* the one whose name is being resolved */
     struct gs_spoolfile report; /* its pieces go there as they come */
-    bool kin_pending; /* a death waits for what its siblings do */
+    bool kin_pending;           /* a death waits for what its siblings do */
     bool report_open, report_done, bye_sent;
     bool *arrival_sent, *exit_sent;
-    int64_t *exit_seen_us;        /* by local index, 0 = not seen */
-    _Atomic int32_t *pids;        /* by local index, 0 = not known */
+    int64_t *exit_seen_us; /* by local index, 0 = not seen */
+    _Atomic int32_t *pids; /* by local index, 0 = not known */
     uint32_t exits;
     _Atomic int32_t *exit_status; /* wait status by local index, -1 = alive */
     _Atomic bool stop, launch_failed;
-    struct gs_error end;        /* how it ended, for the host's log */
+    struct gs_error end; /* how it ended, for the host's log */
 };
 
 /* Copies conf. Returns NULL when memory is short. */
@@ -93,7 +93,9 @@ int gs_agent_send_fail(struct gs_agent *agent, const struct gs_fail *fail);
 int gs_agent_report_tasks(struct gs_agent *agent, int64_t now_us);
 void gs_agent_master_begin(struct gs_agent *agent, int64_t now_us);
 int gs_agent_master_step(struct gs_agent *agent, int64_t now_us);
-int gs_agent_probe(struct gs_agent *agent, const struct gs_probe *probe, int64_t now_us);
+int gs_agent_probe(struct gs_agent *agent,
+                   const struct gs_probe *probe,
+                   int64_t now_us);
 int gs_agent_probe_step(struct gs_agent *agent, int64_t now_us);
 
 #endif

@@ -38,7 +38,9 @@ static int send_arrivals(struct gs_agent *agent, int64_t now_us)
         arrivals = grown;
         arrivals[count++] = (struct gs_arrival){
             .rank = agent->conf.ranks[i],
-            .age_us = age < 0 ? 0 : age > UINT32_MAX ? UINT32_MAX : (uint32_t)age,
+            .age_us = age < 0            ? 0
+                      : age > UINT32_MAX ? UINT32_MAX
+                                         : (uint32_t)age,
             .visible = atomic_load(&slot->visible),
             .claim = atomic_load(&slot->claim),
         };
@@ -124,7 +126,10 @@ static uint32_t count_siblings(struct gs_agent *agent)
 }
 
 /* A death by signal is told only after its siblings had time to die of the same. */
-static bool is_due(struct gs_agent *agent, uint32_t local, bool signalled, int64_t now_us)
+static bool is_due(struct gs_agent *agent,
+                   uint32_t local,
+                   bool signalled,
+                   int64_t now_us)
 {
     if (!agent->exit_seen_us[local])
         agent->exit_seen_us[local] = now_us;

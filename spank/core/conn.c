@@ -98,7 +98,9 @@ static void seal(const struct gs_conn *conn,
 
 /* The challenge brings the root's nonce, the hello the node's. Each is the first frame
  * of its direction, has the nonce first in its body, and is sealed without it. */
-static void adopt_nonce(struct gs_conn *conn, uint32_t nth, const struct gs_frame *frame)
+static void adopt_nonce(struct gs_conn *conn,
+                        uint32_t nth,
+                        const struct gs_frame *frame)
 {
     if (nth != 1 || frame->size < GS_NONCE_SIZE)
         return;

@@ -1,5 +1,5 @@
-/* gang.c - see gang.h. No clock, no socket; every function is a plain update of the
- * tables, and gs_gang_tick() is the only place that decides on its own. */
+/* gang.c - see gang.h. No clock, no socket: every function is a plain update of the
+ * tables. What needs no weighing is decided here, the rest in gang_tick.c. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "error_private.h"
-#include "gang.h"
+#include "gang_private.h"
 
 #define COUNT_MAX (1U << 24)
 
@@ -83,20 +83,6 @@ int gs_gang_expect(struct gs_gang *gang,
     return 0;
 }
 
-static void decide(struct gs_gang *gang,
-                   enum gs_outcome outcome,
-                   enum gs_refusal reason,
-                   uint8_t code,
-                   int64_t now_us)
-{
-    if (gang->outcome != GS_WAITING)
-        return;
-    gang->outcome = outcome;
-    gang->reason = reason;
-    gang->code = code;
-    gang->decided_us = now_us;
-}
-
 bool gs_gang_is_ours(struct gs_gang *gang,
                      uint32_t job_id,
                      uint32_t step_id,
@@ -146,17 +132,18 @@ static int misfit(struct gs_gang *gang,
                   struct gs_error *error,
                   const struct gs_hello *hello)
 {
-    int rc = gs_error_set(error,
-                          EINVAL,
-                          "%s says it is node %u of %u with %u of %u tasks, the step has "
-                          "%u nodes and %u tasks",
-                          hello->node_name,
-                          hello->node_index,
-                          hello->node_count,
-                          hello->rank_count,
-                          hello->task_count,
-                          gang->node_count,
-                          gang->task_count);
+    int rc =
+        gs_error_set(error,
+                     EINVAL,
+                     "%s says it is node %u of %u with %u of %u tasks, the step has "
+                     "%u nodes and %u tasks",
+                     hello->node_name,
+                     hello->node_index,
+                     hello->node_count,
+                     hello->rank_count,
+                     hello->task_count,
+                     gang->node_count,
+                     gang->task_count);
 
     if (node < gang->node_count && error) {
         gang->nodes[node].failed = true;
@@ -177,9 +164,9 @@ int gs_gang_hello(struct gs_gang *gang,
     if (hello->node_index >= gang->node_count || hello->node_count != gang->node_count
         || hello->task_count != gang->task_count) {
         int rc = misfit(gang, hello->node_index, error, hello);
-        gang->fail_node = hello->node_index < gang->node_count ? hello->node_index
-                                                               : GS_NO_RANK;
-        decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
+        gang->fail_node =
+            hello->node_index < gang->node_count ? hello->node_index : GS_NO_RANK;
+        gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
         return rc;
     }
     node = &gang->nodes[hello->node_index];
@@ -187,7 +174,7 @@ int gs_gang_hello(struct gs_gang *gang,
         return -EALREADY;
     if (node->rank_count ? !same_ranks(gang, node, hello) : learn_ranks(gang, hello)) {
         gang->fail_node = hello->node_index;
-        decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
+        gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
         return misfit(gang, hello->node_index, error, hello);
     }
     node->hello_us = now_us;
@@ -199,11 +186,8 @@ int gs_gang_hello(struct gs_gang *gang,
     return 0;
 }
 
-int gs_gang_arrive(struct gs_gang *gang,
-                   uint32_t node,
-                   uint32_t rank,
-                   uint32_t claim,
-                   int64_t when_us)
+int gs_gang_arrive(
+    struct gs_gang *gang, uint32_t node, uint32_t rank, uint32_t claim, int64_t when_us)
 {
     struct gs_task *task;
 
@@ -251,11 +235,11 @@ static void fail_node(struct gs_gang *gang, const struct gs_fail *fail, int64_t 
     memcpy(node->text, fail->text, sizeof(node->text));
     if (gang->outcome == GS_WAITING)
         gang->fail_node = fail->node_index;
-    decide(gang,
-           GS_REFUSED,
-           config ? GS_REFUSAL_CONFIG : GS_REFUSAL_LAUNCH,
-           config ? 78 : 75,
-           now_us);
+    gs_gang_decide(gang,
+                   GS_REFUSED,
+                   config ? GS_REFUSAL_CONFIG : GS_REFUSAL_LAUNCH,
+                   config ? 78 : 75,
+                   now_us);
 }
 
 /* All tasks of a node were signalled together. */
@@ -271,7 +255,7 @@ static void node_ended(struct gs_gang *gang, const struct gs_fail *fail, int64_t
         gang->suspect_rank = fail->rank;
     }
     if (fail->kind == GS_FAIL_ASKED)
-        decide(gang, GS_CANCELLED, GS_REFUSAL_NONE, 0, now_us);
+        gs_gang_decide(gang, GS_CANCELLED, GS_REFUSAL_NONE, 0, now_us);
 }
 
 int gs_gang_fail(struct gs_gang *gang, const struct gs_fail *fail, int64_t now_us)
@@ -303,7 +287,7 @@ int gs_gang_fail(struct gs_gang *gang, const struct gs_fail *fail, int64_t now_u
     } else if (gang->outcome == GS_WAITING) {
         gang->fail_rank = fail->rank;
         gang->fail_node = task->node;
-        decide(gang, GS_REFUSED, GS_REFUSAL_TASK_ENDED, 75, now_us);
+        gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_TASK_ENDED, 75, now_us);
     }
     return 0;
 }
@@ -320,7 +304,7 @@ void gs_gang_lost(struct gs_gang *gang, uint32_t node, const char *text, int64_t
         return;
     if (gang->outcome == GS_WAITING)
         gang->fail_node = node;
-    decide(gang, GS_REFUSED, GS_REFUSAL_NODE_LOST, 75, now_us);
+    gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_NODE_LOST, 75, now_us);
 }
 
 void gs_gang_reach(struct gs_gang *gang, const struct gs_reach *reach)
@@ -352,97 +336,21 @@ void gs_gang_unreachable(struct gs_gang *gang, int64_t now_us)
     for (uint32_t i = 0; i < gang->node_count; i++)
         if (gang->nodes[i].probed && gang->nodes[i].reach.result >= GS_REACH_RESOLVE)
             code = 78;
-    decide(gang, GS_REFUSED, GS_REFUSAL_UNREACHABLE, code, now_us);
+    gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_UNREACHABLE, code, now_us);
 }
 
 void gs_gang_end(struct gs_gang *gang, bool cancelled, int64_t now_us)
 {
     if (cancelled)
-        decide(gang, GS_CANCELLED, GS_REFUSAL_NONE, 0, now_us);
+        gs_gang_decide(gang, GS_CANCELLED, GS_REFUSAL_NONE, 0, now_us);
     else
-        decide(gang, GS_REFUSED, GS_REFUSAL_ENDED, 75, now_us);
+        gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_ENDED, 75, now_us);
 }
 
 void gs_gang_stretch(struct gs_gang *gang, int64_t stopped_us)
 {
     if (gang->deadline_us >= 0)
         gang->deadline_us += stopped_us;
-}
-
-/* Marks the ranks whose claim differs from what most ranks claim; rank 0's side wins
- * a tie. Returns how many ranks contradict the step in any way. */
-static uint32_t count_mismatches(struct gs_gang *gang)
-{
-    uint32_t majority = 0, votes = 0, wrong = 0;
-
-    /* Majority vote of Boyer and Moore: one pass, no memory. */
-    for (uint32_t i = 0; i < gang->task_count; i++) {
-        uint32_t claim = gang->tasks[i].claim;
-        if (!claim)
-            continue;
-        if (votes == 0)
-            majority = claim;
-        if (claim == majority)
-            votes++;
-        else
-            votes--;
-    }
-    if (votes == 0)
-        majority = gang->tasks[0].claim ? gang->tasks[0].claim : majority;
-    for (uint32_t i = 0; i < gang->task_count; i++) {
-        struct gs_task *task = &gang->tasks[i];
-        if (task->claim && task->claim != majority)
-            task->mismatch = true;
-        wrong += task->mismatch;
-    }
-    return wrong;
-}
-
-static void judge_suspect(struct gs_gang *gang, int64_t now_us)
-{
-    if (gang->ended_count > 1 || gang->ended_count == gang->node_count) {
-        decide(gang, GS_CANCELLED, GS_REFUSAL_NONE, 0, now_us);
-        return;
-    }
-    if (now_us < gang->suspect_us + GS_SETTLE_US)
-        return;
-    gang->fail_rank = gang->suspect_rank;
-    gang->fail_node = gang->tasks[gang->suspect_rank].node;
-    decide(gang, GS_REFUSED, GS_REFUSAL_TASK_ENDED, 75, now_us);
-}
-
-enum gs_outcome gs_gang_tick(struct gs_gang *gang, int64_t now_us)
-{
-    bool everybody = gang->arrived_count == gang->task_count;
-
-    if (gang->outcome != GS_WAITING)
-        return gang->outcome;
-    if (gang->suspect_us >= 0) {
-        judge_suspect(gang, now_us);
-        return gang->outcome;
-    }
-    if (everybody && count_mismatches(gang))
-        decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
-    else if (everybody && (!gang->wiring || gang->wired_count == gang->node_count))
-        decide(gang, GS_RELEASED, GS_REFUSAL_NONE, 0, now_us);
-    else if (gang->deadline_us >= 0 && now_us >= gang->deadline_us) {
-        count_mismatches(gang);
-        decide(gang,
-               GS_REFUSED,
-               everybody ? GS_REFUSAL_UNREACHABLE : GS_REFUSAL_TIMEOUT,
-               75,
-               now_us);
-    }
-    return gang->outcome;
-}
-
-int64_t gs_gang_next_us(const struct gs_gang *gang)
-{
-    if (gang->outcome != GS_WAITING)
-        return -1;
-    if (gang->suspect_us >= 0)
-        return gang->suspect_us + GS_SETTLE_US;
-    return gang->deadline_us;
 }
 
 static uint32_t extreme(const struct gs_gang *gang, bool latest)

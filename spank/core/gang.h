@@ -55,10 +55,10 @@ struct gs_task {
     uint8_t fail_kind; /* enum gs_fail_kind when ended */
     bool expected;
     bool mismatch;
-    uint32_t status;     /* exit code or signal when ended */
-    uint32_t claim;      /* what it believes about the step, hashed; 0 = nothing */
-    uint32_t visible;    /* GPUs it sees, GS_NO_RANK = not restricted */
-    int64_t arrived_us;  /* -1 = not */
+    uint32_t status;    /* exit code or signal when ended */
+    uint32_t claim;     /* what it believes about the step, hashed; 0 = nothing */
+    uint32_t visible;   /* GPUs it sees, GS_NO_RANK = not restricted */
+    int64_t arrived_us; /* -1 = not */
 };
 
 struct gs_node {
@@ -66,14 +66,14 @@ struct gs_node {
     uint32_t *ranks;
     uint32_t rank_count;
     uint32_t arrived_count;
-    bool ended; /* all its tasks were ended by signals */
-    int64_t hello_us;     /* -1 = never connected */
-    int64_t lost_us;      /* -1 = not lost */
-    int64_t silent_us;    /* last sign of life if it is overdue, else -1 */
-    bool failed;          /* launch or configuration; text says why */
+    bool ended;        /* all its tasks were ended by signals */
+    int64_t hello_us;  /* -1 = never connected */
+    int64_t lost_us;   /* -1 = not lost */
+    int64_t silent_us; /* last sign of life if it is overdue, else -1 */
+    bool failed;       /* launch or configuration; text says why */
     bool wired;
-    bool probed;          /* a probe's result is in */
-    struct gs_reach reach; /* the last one */
+    bool probed;                /* a probe's result is in */
+    struct gs_reach reach;      /* the last one */
     char address[GS_ADDR_SIZE]; /* it connected from; "" = never */
     int64_t clock_offset_us;    /* its wall clock minus ours, +- half of hello_rtt_us */
     int64_t hello_rtt_us;       /* -1 = not measured */
@@ -98,13 +98,13 @@ struct gs_gang {
     int64_t first_us;         /* first hello, -1 = none */
     int64_t deadline_us;      /* first_us + T (+ time srun itself was stopped) */
     int64_t decided_us;
-    int64_t suspect_us;       /* the first of them, -1 = none */
+    int64_t suspect_us; /* the first of them, -1 = none */
     uint32_t suspect_rank;
     enum gs_outcome outcome;
     enum gs_refusal reason;
-    uint8_t code;          /* exit code of a refusal: 75 or 78 */
-    uint32_t fail_node;    /* node the reason is about, GS_NO_RANK = several */
-    uint32_t fail_rank;    /* task the reason is about, GS_NO_RANK = none */
+    uint8_t code;       /* exit code of a refusal: 75 or 78 */
+    uint32_t fail_node; /* node the reason is about, GS_NO_RANK = several */
+    uint32_t fail_rank; /* task the reason is about, GS_NO_RANK = none */
 };
 
 /* A gang of node_count nodes and task_count tasks; NULL when memory is short or a
@@ -151,7 +151,10 @@ void gs_gang_mismatch(struct gs_gang *gang, uint32_t rank);
 int gs_gang_fail(struct gs_gang *gang, const struct gs_fail *fail, int64_t now_us);
 
 /* The node's connection broke before the decision. text: how. */
-void gs_gang_lost(struct gs_gang *gang, uint32_t node, const char *text, int64_t now_us);
+void gs_gang_lost(struct gs_gang *gang,
+                  uint32_t node,
+                  const char *text,
+                  int64_t now_us);
 
 /* A node's result of the current probe round. OK makes it wired. */
 void gs_gang_reach(struct gs_gang *gang, const struct gs_reach *reach);

@@ -17,7 +17,7 @@
 struct gs_holdconf {
     struct gs_portrules rules;
     uint32_t job_id, step_id;
-    uint16_t fixed; /* 0 = choose */
+    uint16_t fixed;     /* 0 = choose */
     char lock_dir[256]; /* "" = no locks */
 };
 

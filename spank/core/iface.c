@@ -14,7 +14,16 @@
 
 /* Made by container and VM software; they carry the same address on every host. */
 static const char *const local_bridges[] = {
-    "docker", "br-", "virbr", "lxcbr", "lxdbr", "podman", "cni", "flannel", "cali", "veth",
+    "docker",
+    "br-",
+    "virbr",
+    "lxcbr",
+    "lxdbr",
+    "podman",
+    "cni",
+    "flannel",
+    "cali",
+    "veth",
 };
 
 int gs_iface_list(struct gs_iface *ret_ifaces, struct gs_error *error)
@@ -130,7 +139,8 @@ static int complain(const struct gs_iface *ifaces,
                         EADDRNOTAVAIL,
                         "no address for MASTER_ADDR: %s%s%s (there is: %s)",
                         wanted[0] ? "master-iface=" : "",
-                        wanted[0] ? wanted : "no interface that other nodes could reach",
+                        wanted[0] ? wanted
+                                  : "no interface that other nodes could reach",
                         wanted[0] ? " matches no usable interface" : "",
                         list);
 }

@@ -63,11 +63,8 @@ int gs_net_listen(uint16_t port, bool reuse)
     return fd;
 }
 
-int gs_net_listen_range(uint16_t lo,
-                        uint16_t hi,
-                        uint32_t seed,
-                        uint16_t *ret_port,
-                        struct gs_error *error)
+int gs_net_listen_range(
+    uint16_t lo, uint16_t hi, uint32_t seed, uint16_t *ret_port, struct gs_error *error)
 {
     uint32_t count = lo ? (uint32_t)hi - lo + 1 : 1;
     int fd = -EINVAL;

@@ -63,8 +63,9 @@ void gs_page_abort(struct gs_page *page, uint8_t code)
     settle(page, GS_PAGE_ABORT);
 }
 
-enum gs_page_end
-gs_page_wait(struct gs_page *page, int parent, const volatile int *signal)
+enum gs_page_end gs_page_wait(struct gs_page *page,
+                              int parent,
+                              const volatile int *signal)
 {
     for (;;) {
         int64_t left = atomic_load(&page->guard_us) - gs_clock_now_us();

@@ -13,22 +13,26 @@
 
 #include "wire.h"
 
-enum gs_page_state { GS_PAGE_WAIT = 0, GS_PAGE_GO = 1, GS_PAGE_ABORT = 2 };
+enum gs_page_state {
+    GS_PAGE_WAIT = 0,
+    GS_PAGE_GO = 1,
+    GS_PAGE_ABORT = 2
+};
 
 enum gs_slot_state {
     GS_SLOT_EMPTY = 0,
     GS_SLOT_ARRIVED = 1,
-    GS_SLOT_ASKED = 2,  /* ends itself because of a signal */
-    GS_SLOT_CONFIG = 3  /* ends itself because its environment cannot work */
+    GS_SLOT_ASKED = 2, /* ends itself because of a signal */
+    GS_SLOT_CONFIG = 3 /* ends itself because its environment cannot work */
 };
 
 /* Why a wait ended. */
 enum gs_page_end {
     GS_END_GO = 0,
-    GS_END_ABORT = 1,   /* page->code is the exit code */
-    GS_END_SIGNAL = 2,  /* *signal was set by the caller's handler */
-    GS_END_ORPHAN = 3,  /* slurmstepd is gone */
-    GS_END_GUARD = 4    /* nobody decided in time */
+    GS_END_ABORT = 1,  /* page->code is the exit code */
+    GS_END_SIGNAL = 2, /* *signal was set by the caller's handler */
+    GS_END_ORPHAN = 3, /* slurmstepd is gone */
+    GS_END_GUARD = 4   /* nobody decided in time */
 };
 
 struct gs_slot {
@@ -59,8 +63,9 @@ void gs_page_abort(struct gs_page *page, uint8_t code);
 
 /* Waits in a task. parent: slurmstepd's pid as seen at the start of the task. signal:
  * set by the caller's handlers, which must be installed without SA_RESTART. */
-enum gs_page_end
-gs_page_wait(struct gs_page *page, int parent, const volatile int *signal);
+enum gs_page_end gs_page_wait(struct gs_page *page,
+                              int parent,
+                              const volatile int *signal);
 
 /* After a signal: gives a decision that is on its way up to wait_ms. */
 bool gs_page_aborted_within(struct gs_page *page, unsigned wait_ms);

@@ -31,12 +31,11 @@ static bool serve_peer(struct gs_holder *holder, uint32_t i, const struct gs_mac
 {
     uint8_t sum[GS_MAC_SIZE], extra;
     bool answered = holder->peers[i].got == GS_PROOF_ASK;
-    ssize_t got = answered
-                      ? recv(holder->peers[i].fd, &extra, 1, 0)
-                      : recv(holder->peers[i].fd,
-                             holder->peers[i].ask + holder->peers[i].got,
-                             GS_PROOF_ASK - holder->peers[i].got,
-                             0);
+    ssize_t got = answered ? recv(holder->peers[i].fd, &extra, 1, 0)
+                           : recv(holder->peers[i].fd,
+                                  holder->peers[i].ask + holder->peers[i].got,
+                                  GS_PROOF_ASK - holder->peers[i].got,
+                                  0);
 
     if (got < 0)
         return errno != EAGAIN && errno != EINTR;
@@ -138,8 +137,10 @@ static void ask(struct gs_prober *prober)
 static int listen_for_answer(struct gs_prober *prober, const struct gs_mac *mac)
 {
     uint8_t question[GS_PROOF_ASK], sum[GS_MAC_SIZE];
-    ssize_t got = recv(
-        prober->fd, prober->answer + prober->got, sizeof(prober->answer) - prober->got, 0);
+    ssize_t got = recv(prober->fd,
+                       prober->answer + prober->got,
+                       sizeof(prober->answer) - prober->got,
+                       0);
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;

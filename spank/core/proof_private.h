@@ -31,7 +31,9 @@ struct gs_holder {
 };
 
 /* Accepts and answers whatever is ready; never blocks. */
-void gs_holder_serve(struct gs_holder *holder, const struct gs_mac *mac, int64_t now_us);
+void gs_holder_serve(struct gs_holder *holder,
+                     const struct gs_mac *mac,
+                     int64_t now_us);
 /* Gives the port up at once: connections are reset, nothing stays in TIME_WAIT. */
 void gs_holder_close(struct gs_holder *holder);
 

@@ -24,8 +24,8 @@ struct publisher {
 static void note(struct publisher *p, const char *what, const char *path)
 {
     if (p->failed == 0)
-        p->failed = gs_error_set(
-            p->error, errno, "%s %s: %s", what, path, strerror(errno));
+        p->failed =
+            gs_error_set(p->error, errno, "%s %s: %s", what, path, strerror(errno));
 }
 
 static int make_path(const char *path)
@@ -102,7 +102,10 @@ static bool has_complete(int sys_fd)
     return strstr(begin, "\"complete\":true") != NULL;
 }
 
-static void publish_part(struct publisher *p, int step_fd, const char *part, const char *to)
+static void publish_part(struct publisher *p,
+                         int step_fd,
+                         const char *part,
+                         const char *to)
 {
     char path[GS_PATH_SIZE + 310];
     int fd;

@@ -18,7 +18,8 @@ bool gs_resolve_is_numeric(const char *text)
 {
     uint8_t bytes[16];
 
-    return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
+    return inet_pton(AF_INET, text, bytes) == 1
+           || inet_pton(AF_INET6, text, bytes) == 1;
 }
 
 bool gs_resolve_is_name(const char *text)
@@ -138,8 +139,7 @@ bool gs_resolver_address(const struct gs_resolver *resolver,
             memcpy(word, line, size);
             word[size] = '\0';
             /* One address has a line per socket type, one after another. */
-            if (strcmp(word, last) != 0 && gs_resolve_is_numeric(word)
-                && seen++ == n) {
+            if (strcmp(word, last) != 0 && gs_resolve_is_numeric(word) && seen++ == n) {
                 memcpy(ret_address, word, size + 1);
                 return true;
             }

@@ -155,7 +155,8 @@ static void tell_go(struct gs_root *root, int64_t now_us)
             .t0_us = t0_us,
         };
         struct gs_buffer body = {0};
-        snprintf(go.master_addr, sizeof(go.master_addr), "%s", gs_root_master_addr(root));
+        snprintf(
+            go.master_addr, sizeof(go.master_addr), "%s", gs_root_master_addr(root));
         gs_go_encode(&body, &go);
         if (root->by_node[i])
             gs_peer_send(root, root->by_node[i], GS_FRAME_GO, &body, now_us);
@@ -172,7 +173,8 @@ void gs_root_abort(struct gs_root *root, struct gs_peer *peer, int64_t now_us)
     snprintf(abort.text,
              sizeof(abort.text),
              "%s",
-             gang->outcome == GS_CANCELLED ? "cancelled" : gs_refusal_name(gang->reason));
+             gang->outcome == GS_CANCELLED ? "cancelled"
+                                           : gs_refusal_name(gang->reason));
     gs_abort_encode(&body, &abort);
     gs_peer_send(root, peer, GS_FRAME_ABORT, &body, now_us);
     gs_wire_free(&body);

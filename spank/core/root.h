@@ -16,10 +16,10 @@
 #define GS_ROOT_STRANGERS 256       /* connections that have not proven the key */
 #define GS_ROOT_STRANGER_US 5000000 /* they get this long */
 #define GS_ROOT_PING_US 1000000
-#define GS_ROOT_SILENT_US 3000000   /* with unacknowledged data: the link is dead */
-#define GS_ROOT_PROBE_US 1500000    /* others may still answer after a failed probe */
-#define GS_ROOT_END_US 2000000      /* after the decision, for goodbyes */
-#define GS_ROOT_PIECE 61440         /* bytes of the report in one frame */
+#define GS_ROOT_SILENT_US 3000000 /* with unacknowledged data: the link is dead */
+#define GS_ROOT_PROBE_US 1500000  /* others may still answer after a failed probe */
+#define GS_ROOT_END_US 2000000    /* after the decision, for goodbyes */
+#define GS_ROOT_PIECE 61440       /* bytes of the report in one frame */
 
 enum gs_rootevent {
     GS_ROOT_WAITING = 0,

@@ -123,12 +123,13 @@ static int refuse_version(struct gs_root *root,
         .node_index = hello->node_index, .rank = GS_NO_RANK, .kind = GS_FAIL_CONFIG};
     struct gs_error error;
 
-    gs_error_set(&error,
-                 EPROTO,
-                 "the plugin is %s on %s and %s in srun: install one version everywhere",
-                 hello->version,
-                 hello->node_name,
-                 root->version);
+    gs_error_set(
+        &error,
+        EPROTO,
+        "the plugin is %s on %s and %s in srun: install one version everywhere",
+        hello->version,
+        hello->node_name,
+        root->version);
     memcpy(fail.text, error.text, sizeof(fail.text));
     return gs_gang_fail(root->gang, &fail, now_us);
 }
@@ -179,8 +180,7 @@ static int on_arrived(struct gs_root *root,
     for (uint32_t i = 0; i < (uint32_t)count; i++) {
         struct gs_arrival one;
         gs_arrivals_get(frame->body, i, &one);
-        if (gs_gang_arrive(
-                root->gang, node, one.rank, one.claim, now_us - one.age_us)
+        if (gs_gang_arrive(root->gang, node, one.rank, one.claim, now_us - one.age_us)
             < 0)
             return -EBADMSG;
         root->gang->tasks[one.rank].visible = one.visible;
@@ -278,10 +278,11 @@ static void watch_one(struct gs_root *root, struct gs_peer *peer, int64_t now_us
     if (root->decided || silent_us <= GS_ROOT_SILENT_US
         || gs_net_unacked_ms(peer->conn.fd) < GS_ROOT_SILENT_US / 1000 - 500)
         return;
-    gs_error_set(&why,
-                 0,
-                 "nothing heard for %lld s and nothing acknowledged: node down or cut off",
-                 (long long)silent_us / 1000000);
+    gs_error_set(
+        &why,
+        0,
+        "nothing heard for %lld s and nothing acknowledged: node down or cut off",
+        (long long)silent_us / 1000000);
     gs_peer_drop(root, peer, why.text, now_us);
 }
 

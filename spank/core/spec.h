@@ -54,7 +54,7 @@ struct gs_spec {
     enum gs_master_mode master_addr;
     uint32_t master_port;                  /* 0 = chosen automatically */
     char master_iface[GS_SPEC_IFACE_SIZE]; /* interface or CIDR, "" = automatic */
-    char report[GS_SPEC_REPORT_SIZE];      /* absolute path, "" = none */
+    char report[GS_SPEC_REPORT_SIZE];      /* absolute path, "none", "" = automatic */
     double slack_s;                        /* warn beyond this trail, 0 = off */
     /* plugstack.conf only. */
     enum gs_auto auto_start;

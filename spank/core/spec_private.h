@@ -41,6 +41,7 @@ extern const struct gs_spec_type GS_SPEC_PORT;    /* uint32_t, auto = 0 */
 extern const struct gs_spec_type GS_SPEC_PORTS;   /* two uint32_t, any = 0 0 */
 extern const struct gs_spec_type GS_SPEC_SECONDS; /* double, milliseconds exact */
 extern const struct gs_spec_type GS_SPEC_PATH;    /* char[], none = "" */
+extern const struct gs_spec_type GS_SPEC_REPORT;  /* char[], auto = "" */
 extern const struct gs_spec_type GS_SPEC_IFACE;   /* char[], auto = "" */
 extern const struct gs_spec_type GS_SPEC_ENV;     /* two uint32_t: presets, without */
 

@@ -173,6 +173,28 @@ static void path_write(const struct gs_spec_key *key,
     snprintf(out, n, "%s", path[0] ? path : "none");
 }
 
+/* The user's report: auto is "", so that a default can be told from none. */
+static bool report_read(const struct gs_spec_key *key, void *field, const char *text)
+{
+    bool word = strcmp(text, "none") == 0 || strcmp(text, "auto") == 0;
+
+    if (!word && (text[0] != '/' || strlen(text) >= key->size))
+        return false;
+    snprintf(field, key->size, "%s", strcmp(text, "auto") == 0 ? "" : text);
+    return true;
+}
+
+static void report_write(const struct gs_spec_key *key,
+                         const void *field,
+                         char *out,
+                         size_t n)
+{
+    const char *path = field;
+
+    (void)key;
+    snprintf(out, n, "%s", path[0] ? path : "auto");
+}
+
 static bool cidr_valid(const char *text)
 {
     const char *slash = strchr(text, '/');
@@ -296,5 +318,6 @@ const struct gs_spec_type GS_SPEC_PORT = {port_read, port_write};
 const struct gs_spec_type GS_SPEC_PORTS = {ports_read, ports_write};
 const struct gs_spec_type GS_SPEC_SECONDS = {seconds_read, seconds_write};
 const struct gs_spec_type GS_SPEC_PATH = {path_read, path_write};
+const struct gs_spec_type GS_SPEC_REPORT = {report_read, report_write};
 const struct gs_spec_type GS_SPEC_IFACE = {iface_read, iface_write};
 const struct gs_spec_type GS_SPEC_ENV = {env_read, env_write};

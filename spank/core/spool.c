@@ -9,18 +9,18 @@
 #include "error_private.h"
 #include "spool.h"
 
-bool gs_spool_path(const char *base,
-                   uint32_t job_id,
-                   uint32_t step_id,
-                   char *ret_path,
-                   size_t size)
+bool gs_spool_path(
+    const char *base, uint32_t job_id, uint32_t step_id, char *ret_path, size_t size)
 {
     int n = snprintf(ret_path, size, "%s/%u.%u", base, job_id, step_id);
 
     return n > 0 && (size_t)n < size;
 }
 
-static int make_dir(const char *path, uint32_t uid, uint32_t gid, struct gs_error *error)
+static int make_dir(const char *path,
+                    uint32_t uid,
+                    uint32_t gid,
+                    struct gs_error *error)
 {
     struct stat info;
 

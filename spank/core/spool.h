@@ -36,11 +36,8 @@ int gs_spool_create(const char *base,
                     struct gs_error *error);
 
 /* Writes "BASE/<job>.<step>" into ret_path of size bytes; false if it does not fit. */
-bool gs_spool_path(const char *base,
-                   uint32_t job_id,
-                   uint32_t step_id,
-                   char *ret_path,
-                   size_t size);
+bool gs_spool_path(
+    const char *base, uint32_t job_id, uint32_t step_id, char *ret_path, size_t size);
 
 /* Begins, fills, and completes the file DIR/NAME, replacing an older one. A link in
  * the place of the file is replaced, not followed. Returns 0 or -errno with a

@@ -19,9 +19,9 @@ struct gs_story {
     uint32_t candidate;
     const char *master_addr; /* what MASTER_ADDR says */
     const struct gs_spec *spec;
-    int64_t begun_us;        /* srun began to wait, the gang's clock */
-    int64_t wall_us;         /* wall clock of the decision, since the epoch */
-    const char *version;     /* of the plugin */
+    int64_t begun_us;    /* srun began to wait, the gang's clock */
+    int64_t wall_us;     /* wall clock of the decision, since the epoch */
+    const char *version; /* of the plugin */
     const char *slurm_version;
     const char *cluster;
     const char *submit_host;

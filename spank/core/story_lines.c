@@ -34,16 +34,17 @@ static void warn_binding(const struct gs_gang *gang, struct gs_strbuf *out)
     if (!count)
         return;
     uint32_t rank = gang->nodes[first_node].ranks[first_local];
-    gs_strbuf_add(out,
-                  "gang-start: warning: %u task%s fewer GPUs than LOCAL_RANK needs (rank "
-                  "%u on %s: LOCAL_RANK %u, %u visible); ask for --gpus-per-node, or use "
-                  "device 0 in every task\n",
-                  count,
-                  count == 1 ? " sees" : "s see",
-                  rank,
-                  gang->nodes[first_node].name,
-                  first_local,
-                  gang->tasks[rank].visible);
+    gs_strbuf_add(
+        out,
+        "gang-start: warning: %u task%s fewer GPUs than LOCAL_RANK needs (rank "
+        "%u on %s: LOCAL_RANK %u, %u visible); ask for --gpus-per-node, or use "
+        "device 0 in every task\n",
+        count,
+        count == 1 ? " sees" : "s see",
+        rank,
+        gang->nodes[first_node].name,
+        first_local,
+        gang->tasks[rank].visible);
 }
 
 char *gs_story_start(const struct gs_story *story)
@@ -54,17 +55,18 @@ char *gs_story_start(const struct gs_story *story)
     const struct gs_master *master = story->master;
     struct gs_strbuf out = {0};
 
-    gs_strbuf_add(&out,
-                  "gang-start: %u/%u tasks on %u/%u nodes in %.1f s (last: rank %u on %s, "
-                  "+%.1f s)",
-                  gang->arrived_count,
-                  gang->task_count,
-                  gang->connected_count,
-                  gang->node_count,
-                  seconds(gang->decided_us - story->begun_us),
-                  last,
-                  gang->nodes[gang->tasks[last].node].name,
-                  seconds(skew));
+    gs_strbuf_add(
+        &out,
+        "gang-start: %u/%u tasks on %u/%u nodes in %.1f s (last: rank %u on %s, "
+        "+%.1f s)",
+        gang->arrived_count,
+        gang->task_count,
+        gang->connected_count,
+        gang->node_count,
+        seconds(gang->decided_us - story->begun_us),
+        last,
+        gang->nodes[gang->tasks[last].node].name,
+        seconds(skew));
     if (master)
         gs_strbuf_add(&out,
                       " · master %s:%u%s",
@@ -76,13 +78,14 @@ char *gs_story_start(const struct gs_story *story)
                                            : "");
     gs_strbuf_add(&out, "\n");
     if (story->spec->slack_s > 0 && seconds(skew) > story->spec->slack_s)
-        gs_strbuf_add(&out,
-                      "gang-start: warning: rank %u on %s was %.1f s later than the first "
-                      "(slack=%g)\n",
-                      last,
-                      gang->nodes[gang->tasks[last].node].name,
-                      seconds(skew),
-                      story->spec->slack_s);
+        gs_strbuf_add(
+            &out,
+            "gang-start: warning: rank %u on %s was %.1f s later than the first "
+            "(slack=%g)\n",
+            last,
+            gang->nodes[gang->tasks[last].node].name,
+            seconds(skew),
+            story->spec->slack_s);
     warn_binding(gang, &out);
     return gs_strbuf_take(&out);
 }
@@ -206,7 +209,9 @@ static bool add_to_group(struct group *group, uint32_t node)
     return true;
 }
 
-static char *fold_nodes(const struct gs_gang *gang, const uint32_t *nodes, uint32_t count)
+static char *fold_nodes(const struct gs_gang *gang,
+                        const uint32_t *nodes,
+                        uint32_t count)
 {
     const char **names = calloc(count, sizeof(*names));
     char *folded = NULL;
@@ -291,13 +296,16 @@ static void next_step(const struct gs_story *story, struct gs_strbuf *out)
     if (gang->reason == GS_REFUSAL_CONFIG)
         gs_strbuf_add(out, "  next: correct the option or variable and start again\n");
     else if (gang->reason == GS_REFUSAL_TASK_ENDED && hosts)
-        gs_strbuf_add(out,
-                      "  next: look at the lines of rank %u above · scontrol show node %s\n",
-                      gang->fail_rank,
-                      hosts);
-    else if (hosts)
         gs_strbuf_add(
-            out, "  next: scontrol show node %s · sbatch --exclude=%s …\n", hosts, hosts);
+            out,
+            "  next: look at the lines of rank %u above · scontrol show node %s\n",
+            gang->fail_rank,
+            hosts);
+    else if (hosts)
+        gs_strbuf_add(out,
+                      "  next: scontrol show node %s · sbatch --exclude=%s …\n",
+                      hosts,
+                      hosts);
     gs_text_free(hosts);
     free(nodes);
 }

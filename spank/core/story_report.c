@@ -168,7 +168,9 @@ static void put_arrivals(struct gs_strbuf *out,
     gs_strbuf_add(out, "]");
 }
 
-static void put_node(struct gs_strbuf *out, const struct gs_story *story, uint32_t index)
+static void put_node(struct gs_strbuf *out,
+                     const struct gs_story *story,
+                     uint32_t index)
 {
     const struct gs_node *node = &story->gang->nodes[index];
     struct gs_strbuf detail = {0};

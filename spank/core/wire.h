@@ -44,19 +44,19 @@ enum gs_frame_type {
 };
 
 enum gs_fail_kind {
-    GS_FAIL_EXIT = 1,    /* task exited before the start; status = exit code */
-    GS_FAIL_SIGNAL = 2,  /* task was killed before the start; status = signal */
-    GS_FAIL_ASKED = 3,   /* task ended itself on a signal it was sent; status = signal */
-    GS_FAIL_LAUNCH = 4,  /* slurmstepd gave up before its tasks reached the barrier */
-    GS_FAIL_CONFIG = 5   /* options or environment cannot work; text says why */
+    GS_FAIL_EXIT = 1,   /* task exited before the start; status = exit code */
+    GS_FAIL_SIGNAL = 2, /* task was killed before the start; status = signal */
+    GS_FAIL_ASKED = 3,  /* task ended itself on a signal it was sent; status = signal */
+    GS_FAIL_LAUNCH = 4, /* slurmstepd gave up before its tasks reached the barrier */
+    GS_FAIL_CONFIG = 5  /* options or environment cannot work; text says why */
 };
 
 enum gs_reach_result {
     GS_REACH_OK = 0,
-    GS_REACH_CONNECT = 1,   /* no connection; detail = errno */
-    GS_REACH_STRANGER = 2,  /* something else answers there */
-    GS_REACH_RESOLVE = 3,   /* the name does not resolve here */
-    GS_REACH_ELSEWHERE = 4  /* the name resolves to another address here; text = it */
+    GS_REACH_CONNECT = 1,  /* no connection; detail = errno */
+    GS_REACH_STRANGER = 2, /* something else answers there */
+    GS_REACH_RESOLVE = 3,  /* the name does not resolve here */
+    GS_REACH_ELSEWHERE = 4 /* the name resolves to another address here; text = it */
 };
 
 struct gs_header {
@@ -72,12 +72,12 @@ struct gs_hello {
     uint32_t restart_count;
     uint32_t node_index;
     uint32_t node_count;
-    uint32_t task_count;            /* of the whole step */
-    int64_t wall_us;                /* the node's wall clock when it wrote this */
+    uint32_t task_count; /* of the whole step */
+    int64_t wall_us;     /* the node's wall clock when it wrote this */
     char node_name[GS_NAME_SIZE];
-    char version[32];               /* of the plugin */
+    char version[32]; /* of the plugin */
     uint32_t rank_count;
-    const uint8_t *ranks;           /* rank_count big-endian words inside the frame */
+    const uint8_t *ranks; /* rank_count big-endian words inside the frame */
 };
 
 struct gs_fail {
@@ -90,9 +90,9 @@ struct gs_fail {
 };
 
 struct gs_candidate {
-    char address[GS_ADDR_SIZE];  /* numeric, no brackets */
+    char address[GS_ADDR_SIZE]; /* numeric, no brackets */
     char interface[GS_ADDR_SIZE];
-    char why[GS_ADDR_SIZE];      /* for the report: why it is (or is not) first */
+    char why[GS_ADDR_SIZE]; /* for the report: why it is (or is not) first */
 };
 
 struct gs_master {
@@ -101,7 +101,7 @@ struct gs_master {
     char export_as[GS_NAME_SIZE]; /* what MASTER_ADDR shall say; "" = the address */
     bool user_address;            /* export_as is the user's own MASTER_ADDR */
     bool user_port;
-    bool must_match;              /* export_as must resolve to the address everywhere */
+    bool must_match; /* export_as must resolve to the address everywhere */
     uint32_t candidate_count;
     struct gs_candidate candidates[GS_CANDIDATE_MAX];
 };

@@ -147,7 +147,8 @@ static void fill_story(spank_t sp)
     char *version = NULL;
 
     spank_get_item(sp, S_SLURM_VERSION, &version);
-    snprintf(srun.slurm_version, sizeof(srun.slurm_version), "%s", version ? version : "?");
+    snprintf(
+        srun.slurm_version, sizeof(srun.slurm_version), "%s", version ? version : "?");
     gethostname(srun.host, sizeof(srun.host) - 1);
     srun.story = (struct gs_story){
         .gang = srun.gang,
@@ -266,7 +267,8 @@ static void *rendezvous(void *arg)
     stuck = !gs_root_all_gone(srun.root);
     if (stuck && srun.gang->outcome == GS_REFUSED) {
         int64_t left = srun.gang->decided_us + STUCK_S * 1000000 - gs_clock_now_us();
-        struct timespec nap = {.tv_sec = left / 1000000, .tv_nsec = left % 1000000 * 1000};
+        struct timespec nap = {.tv_sec = left / 1000000,
+                               .tv_nsec = left % 1000000 * 1000};
         if (left > 0 && gs_root_step(srun.root, 0) == GS_ROOT_DONE)
             clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
     }
@@ -306,8 +308,7 @@ int gs_srun_launch(spank_t sp)
     if (!srun.gang)
         return 0;
     fill_story(sp);
-    srun.root =
-        gs_root_create(srun.gang, srun.key, srun.listen_fd, GS_VERSION, &error);
+    srun.root = gs_root_create(srun.gang, srun.key, srun.listen_fd, GS_VERSION, &error);
     explicit_bzero(srun.key, sizeof(srun.key));
     srun.listen_fd = -1;
     srun.running = srun.root && start_thread() == 0;

@@ -297,7 +297,8 @@ int gs_stepd_task_exit(spank_t sp)
     int local = -1, status = 0;
 
     if (stepd.running && spank_get_item(sp, S_TASK_ID, &local) == ESPANK_SUCCESS
-        && spank_get_item(sp, S_TASK_EXIT_STATUS, &status) == ESPANK_SUCCESS && local >= 0)
+        && spank_get_item(sp, S_TASK_EXIT_STATUS, &status) == ESPANK_SUCCESS
+        && local >= 0)
         gs_agent_task_exit(stepd.agent, (uint32_t)local, status);
     return 0;
 }

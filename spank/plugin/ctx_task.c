@@ -76,8 +76,9 @@ static uint32_t claim_of(const struct gs_envplan *plan)
 
     for (uint32_t i = 0; i < plan->vars; i++) {
         const struct gs_planvar *var = &plan->var[i];
-        bool shared = strcmp(var->name, "WORLD_SIZE") == 0
-                      || (var->action == GS_VAR_KEEP && strncmp(var->name, "MASTER_", 7) == 0);
+        bool shared =
+            strcmp(var->name, "WORLD_SIZE") == 0
+            || (var->action == GS_VAR_KEEP && strncmp(var->name, "MASTER_", 7) == 0);
         for (const char *c = var->value; shared && *c; c++)
             hash = (hash ^ (unsigned char)*c) * 16777619U;
     }
@@ -181,7 +182,8 @@ int gs_task_init(spank_t sp)
                   : -1;
     gs_slot_arrive(step, slot, visible, claim_of(&plan));
     wait_for_start(step, slot, parent);
-    if (make_plan(sp, step, &step->page->go, &plan) < 0 || plan.outcome != GS_PLAN_INJECT)
+    if (make_plan(sp, step, &step->page->go, &plan) < 0
+        || plan.outcome != GS_PLAN_INJECT)
         _exit(EXIT_NOT_READY);
     apply(sp, &plan);
     restore(&saved);

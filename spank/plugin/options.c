@@ -72,8 +72,7 @@ void gs_options_site(int argc, char **argv)
 static void forget_outer_step(void)
 {
     char names[32][GS_ENV_NAME_SIZE];
-    uint32_t count =
-        gs_envplan_stale((const char *const *)environ, NULL, names, 32);
+    uint32_t count = gs_envplan_stale((const char *const *)environ, NULL, names, 32);
 
     for (uint32_t i = 0; i < count; i++)
         unsetenv(names[i]);

@@ -57,7 +57,8 @@ int gs_stepd_exit(void);
 int gs_task_init(spank_t sp);
 int gs_job_epilog(spank_t sp);
 
-/* slurmconf.c: facts from the loaded slurm.conf; neutral answers where there are none. */
+/* slurmconf.c: facts from the loaded slurm.conf; neutral answers where there are none.
+ */
 struct gs_portrules;
 void gs_slurm_avoid(struct gs_portrules *rules);
 void gs_slurm_srun_range(uint16_t *ret_lo, uint16_t *ret_hi);

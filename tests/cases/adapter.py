@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import sys
+import zlib
 from typing import Any
 
 from gangstart import core
 from gangstart.errors import GangstartError
+from gangstart.gang import Gang
 from gangstart.port import choose_port
 
 Json = dict[str, Any]
@@ -152,7 +154,103 @@ def cvd(given: Json) -> Json:
     return {"visible": [core.visible(v, gpus, uuids) for v in given["cases"]]}
 
 
-KINDS = {"nodelist": nodelist, "env": env, "port": port, "cvd": cvd}
+def known_claims(given: Json, arrival: Json) -> Json:
+    """Claims that the step itself answers, with the true value."""
+    tasks, nodes = len(given["expected"]), len({e["node"] for e in given["expected"]})
+    true = dict.fromkeys(("world_size", "ntasks", "size"), tasks)
+    return (
+        true
+        | {"num_nodes": nodes, "nnodes": nodes}
+        | {key: arrival[key] for key in ("rank", "node")}
+    )
+
+
+def claim(given: Json, arrival: Json) -> tuple[int, bool]:
+    """Hash of what an arrival claims (0 = nothing), and whether it is plainly wrong."""
+    claims = arrival.get("claims")
+    if not claims:
+        return 0, False
+    if not isinstance(claims, dict):
+        claims = {"world_size": claims}
+    named = {k.lower().removeprefix("slurm_"): v for k, v in claims.items()}
+    true = known_claims(given, arrival)
+    wrong = any(str(named[k]) != str(true[k]) for k in true.keys() & named.keys())
+    rest = {k: v for k, v in named.items() if k not in true}
+    return zlib.crc32(json.dumps(rest, sort_keys=True).encode()) if rest else 0, wrong
+
+
+def feed(gang: Gang, given: Json, arrival: Json, strangers: set[int]) -> None:
+    """Let one arrival reach the barrier at its time."""
+    now = arrival["t"]
+    while (at := gang.next_at) is not None and at < now and gang.outcome == "waiting":
+        gang.tick(at)
+    if gang.outcome != "waiting":
+        return
+    job, step = (int(part) for part in arrival["job_step"].split("."))
+    if not gang.is_ours(job, step, arrival.get("restart", 0)):
+        return
+    node, rank = arrival["node"], arrival["rank"]
+    hashed, wrong = claim(given, arrival)
+    if node in gang.ranks:
+        gang.hello(node, now)
+    if node not in gang.ranks or not gang.arrive(node, rank, now, hashed):
+        strangers.add(rank)
+        wrong = True
+    if wrong:
+        gang.mismatch(rank)
+    gang.tick(now)
+
+
+def barrier(given: Json) -> Json:
+    """Play the arrivals against the real barrier."""
+    layout: dict[str, list[int]] = {}
+    for task in given["expected"]:
+        layout.setdefault(task["node"], []).append(task["rank"])
+    job, step = (int(part) for part in given["job_step"].split("."))
+    restart = given.get("restart_count", 0)
+    gang = Gang((job, step, restart), layout, given["timeout_s"])
+    strangers: set[int] = set()
+    for arrival in sorted(given["arrivals"], key=lambda a: a["t"]):
+        feed(gang, given, arrival, strangers)
+    while gang.outcome == "waiting" and (at := gang.next_at) is not None:
+        gang.tick(at)
+    if gang.outcome == "waiting":  # nobody of this step ever came
+        gang.end(given["timeout_s"])
+    there = gang.arrived()
+    mismatch = sorted(set(gang.mismatches()) | strangers)
+    missing = [t["rank"] for t in given["expected"] if t["rank"] not in there]
+    absent = [n for n, ranks in layout.items() if not there.keys() & set(ranks)]
+    partial = [
+        n for n, r in layout.items() if n not in absent and set(r) - there.keys()
+    ]
+    contradicting = [n for n, r in layout.items() if set(r) & set(mismatch)]
+    released = gang.outcome == "released"
+    slowest = max(there, key=lambda r: there[r]) if there else None
+    return {
+        "outcome": "release" if released else "fail",
+        "released_ranks": sorted(there) if released else [],
+        "arrived": len(there),
+        "missing_ranks": missing,
+        "missing_nodes": absent,
+        "partial_nodes": partial,
+        "mismatch_ranks": mismatch,
+        "suspect_nodes": []
+        if released
+        else list(dict.fromkeys(absent + partial + contradicting)),
+        "rejected_stale": gang.stale,
+        "decided_at_s": gang.decided_at,
+        "report": {
+            "slowest_rank": slowest,
+            "slowest_node": next(
+                (t["node"] for t in given["expected"] if t["rank"] == slowest), None
+            ),
+            "skew_s": max(there.values()) - min(there.values()) if there else 0.0,
+        },
+        "message": gang.message(),
+    }
+
+
+KINDS = {"barrier": barrier, "nodelist": nodelist, "env": env, "port": port, "cvd": cvd}
 
 
 def main() -> int:

@@ -11,105 +11,27 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import gangstart
 import pytest
-from gangstart.cluster import Cluster, Spec, process, state
+from clustertool import (
+    EMPTY_PLUGIN,
+    PRIVATE,
+    mounts,
+    named_namespaces,
+    needs_root,
+    place,
+    tool,
+    traces,
+    until,
+)
+from gangstart.cluster import Cluster, Spec, process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.cluster
-
-PRIVATE = ("/tmp", "/dev/shm", "/run", "/run/gangstart")  # noqa: S108  what is tested
-needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
-EMPTY_PLUGIN = """\
-#include <stddef.h>
-#include <slurm/spank.h>
-SPANK_PLUGIN(empty, 1)
-static int given(int v, const char *a, int r) { (void)v; (void)a; (void)r; return 0; }
-struct spank_option spank_options[] = {
-    {"empty-flag", 0, "An option nobody needs", 0, 0, given}, SPANK_OPTIONS_TABLE_END};
-int slurm_spank_init(spank_t s, int ac, char **av)
-{
-    (void)s;
-    for (int i = 0; i < ac; i++)
-        slurm_info("empty plugin got %s", av[i]);
-    return 0;
-}
-"""
-
-
-COMMAND = (sys.executable, "-m", "gangstart", "cluster")
-
-
-def tool(
-    *arguments: str, env: dict[str, str] | None = None, cwd: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run `gangstart cluster …` as a user would, in a pipe."""
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        env=env,
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-def start_up(name: str, env: dict[str, str]) -> subprocess.Popen[str]:
-    """Begin `gangstart cluster up` without waiting for it."""
-    return subprocess.Popen(
-        [*COMMAND, "up", "--name", name],
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def mounts() -> set[str]:
-    """Every mount this process can see."""
-    return set(Path("/proc/self/mountinfo").read_text().splitlines())
-
-
-def named_namespaces() -> list[str]:
-    """The network namespaces with a name."""
-    folder = Path("/run/netns")
-    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-
-
-def traces(directory: str) -> list[str]:
-    """What a cluster has left: processes that know of its directory, and files."""
-    found = [directory] if Path(directory).exists() else []
-    for pid in process.pids():
-        for name in ("cmdline", "environ"):
-            try:
-                text = Path(f"/proc/{pid}/{name}").read_bytes()
-            except OSError:
-                continue
-            if f"{directory}/".encode() in text or f"{directory}\0".encode() in text:
-                found.append(f"{pid} {process.command_name(pid)}")
-    return found
-
-
-def until(ready: Callable[[], bool], what: str) -> None:
-    """Wait for something with a deadline."""
-    end = time.monotonic() + 30
-    while not ready():
-        assert time.monotonic() < end, f"waited in vain for {what}"
-        time.sleep(0.02)
-
-
-def place(name: str) -> str:
-    """Directory of a cluster in the default place."""
-    return str(state.base() / name)
 
 
 def test_up_run_and_down_leave_nothing(name: str) -> None:
@@ -337,142 +259,6 @@ def test_a_pulled_cable_cuts_one_node_off_and_heals(
     assert (head.returncode, head.stderr.count("\n")) == (2, 1)
 
 
-@pytest.fixture
-def bin_with() -> Iterator[Callable[[str, str], dict[str, str]]]:
-    """Put a program of the test's own before Slurm's: an environment with its PATH."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-
-        def make(program: str, script: str) -> dict[str, str]:
-            path = Path(folder, program)
-            path.write_text(f"#!/bin/sh\n{script}\n")
-            path.chmod(0o755)
-            return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
-
-        yield make
-
-
-@pytest.mark.parametrize("program", ["munged", "slurmctld", "slurmd"])
-def test_an_up_that_fails_says_why_and_leaves_nothing(
-    name: str, program: str, bin_with: Callable[[str, str], dict[str, str]]
-) -> None:
-    script = f'[ "$1" = -V ] && exit; echo "{program}: fatal: port in use" >&2; exit 3'
-    shown = tool("up", "--name", name, "--no-plugin", env=bin_with(program, script))
-    assert (shown.returncode, shown.stdout) == (1, "")
-    assert shown.stderr.count("\n") == 1
-    assert "ended with code 3" in shown.stderr
-    assert f"{program}: fatal: port in use" in shown.stderr
-    assert traces(place(name)) == []
-
-
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
-)
-def test_an_up_that_is_interrupted_leaves_nothing(
-    name: str,
-    number: signal.Signals,
-    code: int,
-    bin_with: Callable[[str, str], dict[str, str]],
-) -> None:
-    going = start_up(name, env=bin_with("slurmctld", "exec sleep 300"))
-    log = Path(place(name), "log", "slurmctld.err")
-    until(log.exists, "slurmctld to be started")
-    going.send_signal(number)
-    assert going.communicate(timeout=30) == ("", "")
-    assert going.returncode == code
-    assert traces(place(name)) == []
-
-
-def test_down_ends_what_a_killed_up_left(
-    name: str, bin_with: Callable[[str, str], dict[str, str]]
-) -> None:
-    going = start_up(name, env=bin_with("slurmctld", "exec sleep 300"))
-    log = Path(place(name), "log", "slurmctld.err")
-    until(log.exists, "slurmctld to be started")
-    going.kill()
-    going.communicate(timeout=30)
-    assert traces(place(name)) != []
-    assert tool("down", "--name", name).returncode == 0
-    assert traces(place(name)) == []
-
-
-def test_down_works_after_the_keeper_died(name: str) -> None:
-    Cluster.up(Spec(name=name, nodes=2))
-    one = Cluster(name)
-    os.kill(one.state.keeper, signal.SIGKILL)
-    until(lambda: not process.keeper_alive(one.state), "the keeper to end")
-    ran = tool("run", "--name", name, "--", "true")
-    assert ran.returncode == 1
-    assert f"gangstart cluster down --name {name}" in ran.stderr
-    assert (
-        json.loads(tool("status", "--name", name, "--json").stdout)["phase"] == "ended"
-    )
-    assert tool("down", "--name", name).returncode == 0
-    assert traces(place(name)) == []
-
-
-def test_down_works_when_slurmd_is_stopped_and_jobs_ignore_term(name: str) -> None:
-    one = Cluster.up(Spec(name=name, nodes=2))
-    stubborn = one.popen(
-        ["srun", "-N2", "sh", "-c", "trap '' TERM; touch /run/gangstart/on; sleep 300"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    until((one.directory / "node/n2/run/on").exists, "the job")
-    one.signal_slurmd("n2", "stop")
-    assert tool("down", "--name", name).returncode == 0
-    stubborn.wait(30)
-    assert traces(place(name)) == []
-
-
-def test_down_after_a_restart_of_the_machine_touches_no_process(name: str) -> None:
-    # What a restart leaves: the files, and a state that names another boot, and a
-    # keeper's pid that now is somebody else's. Here: this test's own.
-    directory = state.claim(state.base(), name, "")
-    own = process.start_time(os.getpid())
-    assert own is not None
-    old = state.State(
-        spec=Spec(name=name, directory=str(directory)),
-        boot_id="another",
-        keeper=os.getpid(),
-        keeper_start=own,
-        spaces={"head": {"net": 0}},
-    )
-    state.write(old)
-    assert "is not running" in tool("run", "--name", name, "--", "true").stderr
-    assert tool("down", "--name", name).returncode == 0
-    assert not directory.exists()
-
-
-def test_down_refuses_to_remove_what_is_mounted_inside(name: str) -> None:
-    if os.getuid() != 0:
-        pytest.skip("needs root to mount")
-    Cluster.up(Spec(name=name, nodes=1))
-    inside = Path(place(name), "mnt")
-    inside.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "none", inside], check=True, timeout=30)
-    (inside / "precious").touch()
-    try:
-        gone = tool("down", "--name", name)
-        assert gone.returncode == 1
-        assert f"{inside} is a mount point" in gone.stderr
-        assert (inside / "precious").exists()
-    finally:
-        subprocess.run(["umount", inside], check=True, timeout=30)
-    assert tool("down", "--name", name).returncode == 0
-    assert traces(place(name)) == []
-
-
-def test_a_cluster_cannot_take_itself_down(cluster: Cluster) -> None:
-    argv = [sys.executable, "-m", "gangstart", "cluster", "down"]
-    root = str(Path(gangstart.__file__).parent.parent)
-    env = {**os.environ, "PYTHONPATH": root}
-    ran = cluster.run([*argv, "--name", cluster.spec.name], env=env)
-    assert ran.returncode == 1
-    assert "runs on one of its nodes" in ran.stderr
-    assert cluster.run(["srun", "-N4", "true"]).returncode == 0
-
-
 def test_a_directory_of_ones_own_is_used_and_removed(
     make_cluster: Callable[[Spec], Cluster], name: str
 ) -> None:
@@ -540,88 +326,3 @@ def test_a_line_of_slurm_conf_takes_effect(
     one = make_cluster(Spec(name=name, nodes=1, slurm_lines=("KillWait=7",)))
     shown = one.run(["scontrol", "show", "config"]).stdout
     assert re.search(r"^KillWait\s*= 7 sec$", shown, re.MULTILINE)
-
-
-@pytest.fixture
-def ordinary_user() -> Iterator[str]:
-    """A user made for the test, with a home, and removed after it."""
-    if os.getuid() != 0 or shutil.which("useradd") is None:
-        pytest.skip("needs root and useradd to make an ordinary user")
-    user = f"gs{os.getpid()}"
-    subprocess.run(["useradd", "-m", user], check=True, timeout=30)
-    yield user
-    subprocess.run(
-        ["userdel", "-r", user], check=True, timeout=30, stderr=subprocess.DEVNULL
-    )
-
-
-def test_an_ordinary_user_has_a_cluster_too(ordinary_user: str, possible: None) -> None:  # noqa: ARG001  it skips
-    python = "/usr/bin/python3"
-    if not Path(python).exists():
-        pytest.skip(f"needs a Python every user may run: {python}")
-    allowed = subprocess.run(
-        ["unshare", "-Urn", "true"], user=ordinary_user, check=False, timeout=30
-    )
-    if allowed.returncode != 0:
-        pytest.skip("this kernel lets no ordinary user create namespaces")
-    entry = pwd.getpwnam(ordinary_user)
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        Path(folder).chmod(0o755)
-        shutil.copytree(
-            Path(gangstart.__file__).parent,
-            Path(folder, "gangstart"),
-            ignore=shutil.ignore_patterns("__pycache__"),
-        )
-        subprocess.run(["chmod", "-R", "a+rX", folder], check=True, timeout=30)
-
-        def as_user(*arguments: str) -> subprocess.CompletedProcess[str]:
-            return subprocess.run(
-                [python, "-m", "gangstart", "cluster", *arguments],
-                user=entry.pw_uid,
-                group=entry.pw_gid,
-                extra_groups=[],
-                cwd=entry.pw_dir,
-                env={
-                    "HOME": entry.pw_dir,
-                    "PATH": "/usr/bin:/bin",
-                    "PYTHONPATH": folder,
-                },
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-
-        shown = as_user("up", "--no-plugin")
-        assert (shown.returncode, shown.stderr) == (0, "")
-        ran = as_user(
-            "run", "--", "srun", "-N4", "sh", "-c", "echo $(id -un) $(hostname)"
-        )
-        assert sorted(ran.stdout.splitlines()) == [
-            f"{ordinary_user} n{i}" for i in (1, 2, 3, 4)
-        ]
-        assert as_user("node", "kill", "n2").returncode == 0
-        assert as_user("node", "start", "n2").returncode == 0
-        assert as_user("link", "down", "n3").returncode == 0
-        assert as_user("link", "up", "n3").returncode == 0
-        other = as_user("run", "--user", "root", "--", "id")
-        assert "only root may run a command as root" in other.stderr
-        closed = as_user(
-            "run", "--", "sh", "-c", "mkdir -p ~/../x; mkdir /tmp/a; chmod 0 /tmp/a"
-        )
-        assert closed.returncode == 0
-        assert as_user("down").stdout == "cluster default: down\n"
-    left = f"{entry.pw_dir}/.local/state/gangstart"
-    assert traces(left) == []
-    # The dead ones, whom this machine's init has yet to bury, do not count.
-    alive = [p for p in process.pids() if process.start_time(p) is not None]
-    assert [p for p in alive if owner(p) == entry.pw_uid] == []
-
-
-def owner(pid: int) -> int | None:
-    """User id of a process."""
-    try:
-        return Path(f"/proc/{pid}").stat().st_uid
-    except FileNotFoundError:
-        return None

@@ -30,7 +30,7 @@ def test_without_any_word_it_is_off_with_the_documented_defaults() -> None:
     assert not spec.on
     assert spec.canonical == (
         "off,timeout=120,health=record,env=torch,master-port=auto,master-addr=ip,"
-        "master-iface=auto,report=none,slack=0"
+        "master-iface=auto,report=auto,slack=0"
     )
 
 
@@ -63,7 +63,8 @@ def test_flag_beats_environment_beats_site_beats_built_in() -> None:
         ("master-iface=10.0.0.0/8", "master_iface", "10.0.0.0/8"),
         ("master-iface=fd00::/64", "master_iface", "fd00::/64"),
         ("report=/a/b=c.json", "report", "/a/b=c.json"),
-        ("report=none", "report", ""),
+        ("report=none", "report", "none"),
+        ("report=auto", "report", ""),
         ("slack=0.25", "slack_s", 0.25),
         ("slack=86400", "slack_s", 86400),
         ("env=none", "env_presets", 0),
@@ -191,7 +192,7 @@ def random_spec(rng: random.Random) -> str:
         "master-port": ["auto", "1024", "65535"],
         "master-addr": ["ip", "name"],
         "master-iface": ["auto", "ib0", "10.1.0.0/16", "fd00:1::/64"],
-        "report": ["none", "/scratch/r.json", "/" + "d" * 1000],
+        "report": ["auto", "none", "/scratch/r.json", "/" + "d" * 1000],
         "slack": ["0", "1.5", "0.001", "86400"],
     }
     keys = rng.sample(sorted(choices), rng.randint(0, len(choices)))

@@ -204,9 +204,9 @@ def test_only_idle_nodes_that_answer_count() -> None:
 
 def test_roots_clusters_and_a_users_live_apart() -> None:
     assert str(state.default_base(0, {})) == "/var/lib/gangstart/cluster"
-    home = state.default_base(1000, {"HOME": "/home/a"})
-    assert str(home) == "/home/a/.local/state/gangstart/cluster"
-    given = state.default_base(1000, {"HOME": "/home/a", "XDG_STATE_HOME": "/s"})
+    home = state.default_base(1000, {"HOME": "/h/a"})
+    assert str(home) == "/h/a/.local/state/gangstart/cluster"
+    given = state.default_base(1000, {"HOME": "/h/a", "XDG_STATE_HOME": "/s"})
     assert str(given) == "/s/gangstart/cluster"
 
 

@@ -1,0 +1,14 @@
+/* gang_private.h - the one way to an outcome. */
+#ifndef GS_GANG_PRIVATE_H
+#define GS_GANG_PRIVATE_H
+
+#include "gang.h"
+
+/* Sets the outcome, unless there is one already. */
+void gs_gang_decide(struct gs_gang *gang,
+                    enum gs_outcome outcome,
+                    enum gs_refusal reason,
+                    uint8_t code,
+                    int64_t now_us);
+
+#endif

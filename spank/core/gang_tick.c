@@ -1,0 +1,92 @@
+/* gang_tick.c - the decision that takes time or everybody: see gang.h. */
+#include "gang_private.h"
+
+void gs_gang_decide(struct gs_gang *gang,
+                    enum gs_outcome outcome,
+                    enum gs_refusal reason,
+                    uint8_t code,
+                    int64_t now_us)
+{
+    if (gang->outcome != GS_WAITING)
+        return;
+    gang->outcome = outcome;
+    gang->reason = reason;
+    gang->code = code;
+    gang->decided_us = now_us;
+}
+
+/* Marks the ranks whose claim differs from what most ranks claim; rank 0's side wins
+ * a tie. Returns how many ranks contradict the step in any way. */
+static uint32_t count_mismatches(struct gs_gang *gang)
+{
+    uint32_t majority = 0, votes = 0, wrong = 0;
+
+    /* Majority vote of Boyer and Moore: one pass, no memory. */
+    for (uint32_t i = 0; i < gang->task_count; i++) {
+        uint32_t claim = gang->tasks[i].claim;
+        if (!claim)
+            continue;
+        if (votes == 0)
+            majority = claim;
+        if (claim == majority)
+            votes++;
+        else
+            votes--;
+    }
+    if (votes == 0)
+        majority = gang->tasks[0].claim ? gang->tasks[0].claim : majority;
+    for (uint32_t i = 0; i < gang->task_count; i++) {
+        struct gs_task *task = &gang->tasks[i];
+        if (task->claim && task->claim != majority)
+            task->mismatch = true;
+        wrong += task->mismatch;
+    }
+    return wrong;
+}
+
+static void judge_suspect(struct gs_gang *gang, int64_t now_us)
+{
+    if (gang->ended_count > 1 || gang->ended_count == gang->node_count) {
+        gs_gang_decide(gang, GS_CANCELLED, GS_REFUSAL_NONE, 0, now_us);
+        return;
+    }
+    if (now_us < gang->suspect_us + GS_SETTLE_US)
+        return;
+    gang->fail_rank = gang->suspect_rank;
+    gang->fail_node = gang->tasks[gang->suspect_rank].node;
+    gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_TASK_ENDED, 75, now_us);
+}
+
+enum gs_outcome gs_gang_tick(struct gs_gang *gang, int64_t now_us)
+{
+    bool everybody = gang->arrived_count == gang->task_count;
+
+    if (gang->outcome != GS_WAITING)
+        return gang->outcome;
+    if (gang->suspect_us >= 0) {
+        judge_suspect(gang, now_us);
+        return gang->outcome;
+    }
+    if (everybody && count_mismatches(gang))
+        gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
+    else if (everybody && (!gang->wiring || gang->wired_count == gang->node_count))
+        gs_gang_decide(gang, GS_RELEASED, GS_REFUSAL_NONE, 0, now_us);
+    else if (gang->deadline_us >= 0 && now_us >= gang->deadline_us) {
+        count_mismatches(gang);
+        gs_gang_decide(gang,
+                       GS_REFUSED,
+                       everybody ? GS_REFUSAL_UNREACHABLE : GS_REFUSAL_TIMEOUT,
+                       75,
+                       now_us);
+    }
+    return gang->outcome;
+}
+
+int64_t gs_gang_next_us(const struct gs_gang *gang)
+{
+    if (gang->outcome != GS_WAITING)
+        return -1;
+    if (gang->suspect_us >= 0)
+        return gang->suspect_us + GS_SETTLE_US;
+    return gang->deadline_us;
+}
