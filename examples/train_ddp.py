@@ -212,6 +212,7 @@ def main() -> None:
         )
     mine = checksum(model := train(options, device))
     odd = disagreeing(mine, device)
+    dist.barrier()  # nobody takes its connections down while another still uses them
     dist.destroy_process_group()
     if odd:
         listed = ", ".join(map(str, odd))
