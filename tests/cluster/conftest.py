@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from cluster.gang import Gang, Watch
 from gangstart import job
 from gangstart.cluster import Cluster, Spec, daemons, lifecycle
 from gangstart.errors import GangstartError
@@ -48,7 +51,7 @@ def possible() -> None:
 
 def unused_name() -> str:
     """Return a name no other test run on this machine uses."""
-    return f"test-{os.getpid()}-{next(_numbers)}"
+    return f"ct-{os.getpid()}-{next(_numbers)}"
 
 
 @pytest.fixture(scope="session")
@@ -84,3 +87,55 @@ def name(possible: None) -> Iterator[str]:  # noqa: ARG001  it skips
         timeout=60,
         check=False,
     )
+
+
+@pytest.fixture(scope="session")
+def plugin_cluster(cluster: Cluster) -> Cluster:
+    """Skip where the plugin was not built: see GANGSTART_NO_PLUGIN in setup.py."""
+    if cluster.spec.plugin is None:
+        pytest.skip("needs the SPANK plugin (apt-get install libslurm-dev, make build)")
+    return cluster
+
+
+def shared_folder(cluster: Cluster) -> Path:
+    """Make a new folder that every node sees and everybody may write to."""
+    folder = cluster.directory / "shared" / str(next(_numbers))
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def watch(plugin_cluster: Cluster) -> Iterator[Watch]:
+    """Keep a shell on the head for quick questions."""
+    made = Watch(plugin_cluster)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def gang(plugin_cluster: Cluster, watch: Watch) -> Iterator[Gang]:
+    """Run steps with the plugin; after the test nothing of them is left."""
+    made = Gang(plugin_cluster, shared_folder(plugin_cluster), watch)
+    yield made
+    made.clean(30)
+
+
+@pytest.fixture(scope="session")
+def saboteur(plugin_cluster: Cluster) -> str:
+    """Compile the neighbour that holds, ends or kills what it is told to."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs gcc (apt-get install gcc)")
+    built = plugin_cluster.directory / "plugin" / "saboteur.so"
+    source = Path(__file__).with_name("saboteur.c")
+    command = [compiler, "-shared", "-fPIC", "-o", str(built), str(source)]
+    subprocess.run(command, check=True, timeout=60)
+    return f"required {built}"
+
+
+@pytest.fixture
+def sabotaged(gang: Gang, saboteur: str) -> Iterator[Gang]:
+    """Run steps with the saboteur before the plugin: see saboteur.c."""
+    with gang.plugstack(saboteur, "{ours}"):
+        yield gang
