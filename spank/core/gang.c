@@ -62,21 +62,27 @@ int gs_gang_expect(struct gs_gang *gang,
                    const uint32_t *ranks,
                    uint32_t rank_count)
 {
-    uint32_t *copy;
+    uint32_t *copy, taken = 0;
 
     if (node >= gang->node_count || !rank_count || gang->nodes[node].rank_count)
         return -EINVAL;
-    for (uint32_t i = 0; i < rank_count; i++)
-        if (ranks[i] >= gang->task_count || gang->tasks[ranks[i]].expected)
-            return -EINVAL;
     copy = calloc(rank_count, sizeof(*copy));
     if (!copy)
         return -ENOMEM;
-    memcpy(copy, ranks, rank_count * sizeof(*copy));
-    for (uint32_t i = 0; i < rank_count; i++) {
-        gang->tasks[ranks[i]].expected = true;
-        gang->tasks[ranks[i]].node = node;
+    while (taken < rank_count && ranks[taken] < gang->task_count
+           && !gang->tasks[ranks[taken]].expected) {
+        gang->tasks[ranks[taken]].expected = true;
+        copy[taken] = ranks[taken];
+        taken++;
     }
+    if (taken < rank_count) {
+        while (taken)
+            gang->tasks[copy[--taken]].expected = false;
+        free(copy);
+        return -EINVAL;
+    }
+    for (uint32_t i = 0; i < rank_count; i++)
+        gang->tasks[copy[i]].node = node;
     gang->nodes[node].ranks = copy;
     gang->nodes[node].rank_count = rank_count;
     snprintf(gang->nodes[node].name, sizeof(gang->nodes[node].name), "%s", name);
@@ -127,13 +133,32 @@ static int learn_ranks(struct gs_gang *gang, const struct gs_hello *hello)
     return rc;
 }
 
-static int misfit(struct gs_gang *gang,
-                  uint32_t node,
-                  struct gs_error *error,
-                  const struct gs_hello *hello)
+/* What a node says contradicts the step: that refuses the start, naming the node. */
+static void contradict(struct gs_gang *gang,
+                       uint32_t node,
+                       const char *text,
+                       int64_t now_us)
 {
+    bool known = node < gang->node_count;
+
+    if (gang->outcome != GS_WAITING)
+        return;
+    if (known) {
+        gang->nodes[node].failed = true;
+        snprintf(gang->nodes[node].text, sizeof(gang->nodes[node].text), "%s", text);
+    }
+    gang->fail_node = known ? node : GS_NO_RANK;
+    gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
+}
+
+static int misfit(struct gs_gang *gang,
+                  const struct gs_hello *hello,
+                  int64_t now_us,
+                  struct gs_error *error)
+{
+    struct gs_error text;
     int rc =
-        gs_error_set(error,
+        gs_error_set(&text,
                      EINVAL,
                      "%s says it is node %u of %u with %u of %u tasks, the step has "
                      "%u nodes and %u tasks",
@@ -145,10 +170,9 @@ static int misfit(struct gs_gang *gang,
                      gang->node_count,
                      gang->task_count);
 
-    if (node < gang->node_count && error) {
-        gang->nodes[node].failed = true;
-        memcpy(gang->nodes[node].text, error->text, sizeof(gang->nodes[node].text));
-    }
+    contradict(gang, hello->node_index, text.text, now_us);
+    if (error)
+        *error = text;
     return rc;
 }
 
@@ -162,21 +186,13 @@ int gs_gang_hello(struct gs_gang *gang,
     if (!gs_gang_is_ours(gang, hello->job_id, hello->step_id, hello->restart_count))
         return -ESTALE;
     if (hello->node_index >= gang->node_count || hello->node_count != gang->node_count
-        || hello->task_count != gang->task_count) {
-        int rc = misfit(gang, hello->node_index, error, hello);
-        gang->fail_node =
-            hello->node_index < gang->node_count ? hello->node_index : GS_NO_RANK;
-        gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
-        return rc;
-    }
+        || hello->task_count != gang->task_count)
+        return misfit(gang, hello, now_us, error);
     node = &gang->nodes[hello->node_index];
     if (node->hello_us >= 0)
         return -EALREADY;
-    if (node->rank_count ? !same_ranks(gang, node, hello) : learn_ranks(gang, hello)) {
-        gang->fail_node = hello->node_index;
-        gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
-        return misfit(gang, hello->node_index, error, hello);
-    }
+    if (node->rank_count ? !same_ranks(gang, node, hello) : learn_ranks(gang, hello))
+        return misfit(gang, hello, now_us, error);
     node->hello_us = now_us;
     gang->connected_count++;
     if (gang->first_us < 0) {
@@ -191,17 +207,19 @@ int gs_gang_arrive(
 {
     struct gs_task *task;
 
-    if (node >= gang->node_count || rank >= gang->task_count)
+    if (node >= gang->node_count)
         return -EINVAL;
-    task = &gang->tasks[rank];
-    if (task->node != node) {
-        task->mismatch = true;
+    if (rank >= gang->task_count || gang->tasks[rank].node != node) {
+        struct gs_error text;
+        gs_error_set(&text, 0, "reports rank %u, which is not its own", rank);
+        contradict(gang, node, text.text, when_us);
         return -EINVAL;
     }
+    task = &gang->tasks[rank];
     if (task->state != GS_TASK_ABSENT)
         return 0;
     task->state = GS_TASK_ARRIVED;
-    task->arrived_us = when_us;
+    task->arrived_us = when_us < 0 ? 0 : when_us; /* negative means "not" */
     task->claim = claim;
     gang->nodes[node].arrived_count++;
     gang->arrived_count++;
@@ -294,7 +312,9 @@ int gs_gang_fail(struct gs_gang *gang, const struct gs_fail *fail, int64_t now_u
 
 void gs_gang_lost(struct gs_gang *gang, uint32_t node, const char *text, int64_t now_us)
 {
-    if (node >= gang->node_count || gang->nodes[node].lost_us >= 0)
+    /* Once it is decided, who leaves is innocent. */
+    if (node >= gang->node_count || gang->nodes[node].lost_us >= 0
+        || gang->outcome != GS_WAITING)
         return;
     gang->nodes[node].lost_us = now_us;
     if (!gang->nodes[node].failed)
@@ -302,8 +322,7 @@ void gs_gang_lost(struct gs_gang *gang, uint32_t node, const char *text, int64_t
     /* A cancel that ends the tasks also ends their slurmstepd. */
     if (gang->suspect_us >= 0)
         return;
-    if (gang->outcome == GS_WAITING)
-        gang->fail_node = node;
+    gang->fail_node = node;
     gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_NODE_LOST, 75, now_us);
 }
 
@@ -316,10 +335,9 @@ void gs_gang_reach(struct gs_gang *gang, const struct gs_reach *reach)
     node = &gang->nodes[reach->node_index];
     node->reach = *reach;
     node->probed = true;
-    if (reach->result == GS_REACH_OK && !node->wired) {
-        node->wired = true;
-        gang->wired_count++;
-    }
+    gang->wired_count -= node->wired;
+    node->wired = reach->result == GS_REACH_OK;
+    gang->wired_count += node->wired;
 }
 
 void gs_gang_unwire(struct gs_gang *gang)

@@ -136,8 +136,8 @@ int gs_gang_hello(struct gs_gang *gang,
                   int64_t now_us,
                   struct gs_error *error);
 
-/* A task reached the barrier at when_us. Unknown ranks and ranks of another node are
- * marked as a mismatch (-EINVAL); repeated arrivals are ignored. */
+/* A task reached the barrier at when_us. A rank that is not the node's own refuses the
+ * start, naming that node (-EINVAL); repeated arrivals are ignored. */
 int gs_gang_arrive(struct gs_gang *gang,
                    uint32_t node,
                    uint32_t rank,
@@ -150,7 +150,7 @@ void gs_gang_mismatch(struct gs_gang *gang, uint32_t rank);
 /* A task or node cannot start. -EINVAL: no such node, or the rank is not its own. */
 int gs_gang_fail(struct gs_gang *gang, const struct gs_fail *fail, int64_t now_us);
 
-/* The node's connection broke before the decision. text: how. */
+/* The node's connection broke. text: how. Ignored after the decision. */
 void gs_gang_lost(struct gs_gang *gang,
                   uint32_t node,
                   const char *text,

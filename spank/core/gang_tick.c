@@ -15,13 +15,13 @@ void gs_gang_decide(struct gs_gang *gang,
     gang->decided_us = now_us;
 }
 
-/* Marks the ranks whose claim differs from what most ranks claim; rank 0's side wins
- * a tie. Returns how many ranks contradict the step in any way. */
-static uint32_t count_mismatches(struct gs_gang *gang)
+/* What most ranks claim about the step; without a majority, what rank 0 claims. */
+static uint32_t find_majority(const struct gs_gang *gang)
 {
-    uint32_t majority = 0, votes = 0, wrong = 0;
+    uint32_t majority = 0, votes = 0, supporters = 0, claims = 0;
 
-    /* Majority vote of Boyer and Moore: one pass, no memory. */
+    /* Majority vote of Boyer and Moore: one pass, no memory; a second pass to see
+     * whether the winner has a majority at all. */
     for (uint32_t i = 0; i < gang->task_count; i++) {
         uint32_t claim = gang->tasks[i].claim;
         if (!claim)
@@ -33,8 +33,21 @@ static uint32_t count_mismatches(struct gs_gang *gang)
         else
             votes--;
     }
-    if (votes == 0)
-        majority = gang->tasks[0].claim ? gang->tasks[0].claim : majority;
+    for (uint32_t i = 0; i < gang->task_count; i++) {
+        claims += gang->tasks[i].claim != 0;
+        supporters += majority && gang->tasks[i].claim == majority;
+    }
+    if (supporters <= claims / 2 && gang->tasks[0].claim)
+        return gang->tasks[0].claim;
+    return majority;
+}
+
+/* Marks the ranks that claim something else than the others. Returns how many ranks
+ * contradict the step in any way. */
+static uint32_t count_mismatches(struct gs_gang *gang)
+{
+    uint32_t majority = find_majority(gang), wrong = 0;
+
     for (uint32_t i = 0; i < gang->task_count; i++) {
         struct gs_task *task = &gang->tasks[i];
         if (task->claim && task->claim != majority)

@@ -1,4 +1,5 @@
 /* story.c - names, and who is to blame; see story.h. Blame only what did not arrive. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "hostlist.h"
@@ -66,6 +67,8 @@ bool gs_story_blames(const struct gs_story *story, uint32_t index)
     case GS_REFUSAL_NODE_LOST:
         return index == gang->fail_node;
     case GS_REFUSAL_UNREACHABLE:
+        if (!story->master) /* nobody had anything to reach */
+            return index == gang->tasks[0].node;
         return node->hello_us >= 0 && !node->wired;
     case GS_REFUSAL_MISMATCH:
         return index == gang->fail_node || has_mismatch(gang, node);
@@ -87,11 +90,16 @@ static void reach_detail(const struct gs_story *story,
                          const struct gs_node *node,
                          struct gs_strbuf *ret_text)
 {
+    const struct gs_master *master = story->master;
     const struct gs_reach *reach = &node->reach;
     const char *address = "";
 
-    if (story->master && story->candidate < story->master->candidate_count)
-        address = story->master->candidates[story->candidate].address;
+    if (!master) {
+        gs_strbuf_add(ret_text, "has not offered an address for MASTER_ADDR");
+        return;
+    }
+    if (story->candidate < master->candidate_count)
+        address = master->candidates[story->candidate].address;
     if (!node->probed)
         gs_strbuf_add(ret_text, "has not said whether it reaches %s", address);
     else if (reach->result == GS_REACH_RESOLVE)
@@ -106,12 +114,12 @@ static void reach_detail(const struct gs_story *story,
         gs_strbuf_add(ret_text,
                       "reaches another host at %s port %u",
                       address,
-                      story->master->port);
+                      master->port);
     else
         gs_strbuf_add(ret_text,
                       "cannot reach %s port %u from %s: %s",
                       address,
-                      story->master ? story->master->port : 0,
+                      master->port,
                       node->address,
                       strerror((int)reach->detail));
 }
@@ -120,18 +128,19 @@ static void missing_ranks(const struct gs_gang *gang,
                           const struct gs_node *node,
                           struct gs_strbuf *ret_text)
 {
-    uint32_t missing[64] = {0}, count = 0;
+    uint32_t *missing = calloc(node->rank_count, sizeof(*missing)), count = 0;
     char *folded;
 
-    for (uint32_t i = 0; i < node->rank_count && count < 64; i++)
+    for (uint32_t i = 0; missing && i < node->rank_count; i++)
         if (gang->tasks[node->ranks[i]].state != GS_TASK_ARRIVED)
             missing[count++] = node->ranks[i];
-    folded = gs_ranks_fold(missing, count);
+    folded = missing ? gs_ranks_fold(missing, count) : NULL;
     gs_strbuf_add(ret_text,
                   "rank%s %s not started",
                   count == 1 ? "" : "s",
                   folded ? folded : "?");
     gs_text_free(folded);
+    free(missing);
 }
 
 static void mismatch_ranks(const struct gs_gang *gang,

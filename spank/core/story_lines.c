@@ -132,8 +132,10 @@ static void headline(const struct gs_story *story, struct gs_strbuf *out)
                   gang->step_id,
                   gang->reason == GS_REFUSAL_TIMEOUT ? 0 : 1,
                   seconds(gang->decided_us - since));
-    if (gang->reason == GS_REFUSAL_TIMEOUT || gang->reason == GS_REFUSAL_ENDED
-        || gang->reason == GS_REFUSAL_UNREACHABLE)
+    if (gang->reason == GS_REFUSAL_UNREACHABLE && !story->master)
+        gs_strbuf_add(out, "the node of rank 0 offered no address in time");
+    else if (gang->reason == GS_REFUSAL_TIMEOUT || gang->reason == GS_REFUSAL_ENDED
+             || gang->reason == GS_REFUSAL_UNREACHABLE)
         gs_strbuf_add(out,
                       "%u of %u nodes %s%s",
                       blamed,
