@@ -150,6 +150,7 @@ MESSAGES = {
             "rank": word(32),
             "kind": st.integers(lib.GS_FAIL_EXIT, lib.GS_FAIL_CONFIG),
             "status": word(32),
+            "siblings": word(32),
             "text": line(512),
         },
     ),
