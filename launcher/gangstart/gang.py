@@ -139,6 +139,7 @@ class Gang:
             "slurm_version",
             "cluster",
             "submit_host",
+            "program",
         ):
             setattr(story, name, keep.string(""))
         return story

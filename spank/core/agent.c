@@ -36,8 +36,10 @@ struct gs_agent *gs_agent_create(const struct gs_agentconf *conf)
     agent->exit_seen_us = calloc(slots, sizeof(*agent->exit_seen_us));
     agent->exit_status = calloc(slots, sizeof(*agent->exit_status));
     agent->pids = calloc(slots, sizeof(*agent->pids));
+    agent->told = calloc(slots, sizeof(*agent->told));
+    agent->oom_kills = gs_agent_oom_kills();
     if (!agent->arrival_sent || !agent->exit_sent || !agent->exit_seen_us
-        || !agent->exit_status || !agent->pids) {
+        || !agent->exit_status || !agent->pids || !agent->told) {
         gs_agent_destroy(agent);
         return NULL;
     }
@@ -63,6 +65,7 @@ void gs_agent_destroy(struct gs_agent *agent)
     free(agent->exit_seen_us);
     free(agent->exit_status);
     free(agent->pids);
+    free(agent->told);
     free(agent);
 }
 
@@ -300,6 +303,8 @@ static int talk(struct gs_agent *agent, int64_t now_us)
         rc = gs_agent_master_step(agent, now_us);
         if (rc == 0)
             rc = gs_agent_probe_step(agent, now_us);
+        if (rc == 0)
+            rc = gs_agent_report_states(agent, now_us);
     }
     if (rc == 0 && agent->joined && now_us > agent->ping_us + GS_AGENT_PING_US) {
         agent->ping_us = now_us;

@@ -44,11 +44,12 @@ void gs_agent_master_begin(struct gs_agent *agent, int64_t now_us)
         && gs_resolver_start(&agent->master_resolver, user, now_us) == 0)
         return;
     /* In the words of the tasks' own check: either may be first. */
-    gs_error_set(&error,
-                 EINVAL,
-                 "MASTER_ADDR='%.120s' is not one host name or address (no port, no list, "
-                 "no URL); correct it, or unset it to have it chosen",
-                 user);
+    gs_error_set(
+        &error,
+        EINVAL,
+        "MASTER_ADDR='%.120s' is not one host name or address (no port, no list, "
+        "no URL); correct it, or unset it to have it chosen",
+        user);
     gs_agent_refuse(agent, error.text);
 }
 

@@ -25,6 +25,7 @@
 #define GS_AGENT_TRY_US 200000    /* one connect; a lost SYN costs this, not 1 s */
 #define GS_AGENT_MUTE_US 10000000 /* connected, but the other side says nothing */
 #define GS_AGENT_KIN_US 5000      /* a killed task's siblings die within this, or not */
+#define GS_AGENT_STATE_US 1000000 /* how often tasks that are late are looked at */
 #define GS_AGENT_PING_US 2000000
 #define GS_AGENT_DEAD_MS 10000     /* unacknowledged data: we are cut off */
 #define GS_AGENT_GRACE_US 30000000 /* tasks wait this much longer than T */
@@ -63,6 +64,9 @@ struct gs_agent {
     bool kin_pending;           /* a death waits for what its siblings do */
     bool report_open, report_done, bye_sent;
     bool *arrival_sent, *exit_sent;
+    struct gs_state *told; /* by local index: the last state told */
+    int64_t state_us;      /* when states were looked at last */
+    int64_t oom_kills;     /* of the step's cgroup at the beginning, -1 = ? */
     int64_t *exit_seen_us; /* by local index, 0 = not seen */
     _Atomic int32_t *pids; /* by local index, 0 = not known */
     uint32_t exits;
@@ -90,6 +94,8 @@ void gs_agent_stop(struct gs_agent *agent);
 /* Parts of the agent, in agent_tasks.c and agent_master.c. */
 int gs_agent_refuse(struct gs_agent *agent, const char *text);
 int gs_agent_send_fail(struct gs_agent *agent, const struct gs_fail *fail);
+int64_t gs_agent_oom_kills(void);
+int gs_agent_report_states(struct gs_agent *agent, int64_t now_us);
 int gs_agent_report_tasks(struct gs_agent *agent, int64_t now_us);
 void gs_agent_master_begin(struct gs_agent *agent, int64_t now_us);
 int gs_agent_master_step(struct gs_agent *agent, int64_t now_us);

@@ -1,5 +1,6 @@
 /* agent_tasks.c - what the node's own tasks do: arrivals and deaths, told once each. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 
 #include "agent_private.h"
 #include "clock_private.h"
+#include "procfs.h"
 
 int gs_agent_send_fail(struct gs_agent *agent, const struct gs_fail *fail)
 {
@@ -43,6 +45,7 @@ static int send_arrivals(struct gs_agent *agent, int64_t now_us)
                                          : (uint32_t)age,
             .visible = atomic_load(&slot->visible),
             .claim = atomic_load(&slot->claim),
+            .program = atomic_load(&slot->program),
         };
         agent->arrival_sent[i] = true;
     }
@@ -65,6 +68,18 @@ static void copy_clean(char *to, const char *from, size_t size)
     to[i] = '\0';
 }
 
+int64_t gs_agent_oom_kills(void)
+{
+    char text[4096];
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    size_t got = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+
+    if (file)
+        fclose(file);
+    text[got] = '\0';
+    return gs_proc_oom_kills(text, "/sys/fs/cgroup");
+}
+
 static struct gs_fail describe_exit(struct gs_agent *agent, uint32_t local, int status)
 {
     struct gs_slot *slot = &agent->conf.page->slots[local];
@@ -78,6 +93,10 @@ static struct gs_fail describe_exit(struct gs_agent *agent, uint32_t local, int 
     if (WIFSIGNALED(status)) {
         fail.kind = GS_FAIL_SIGNAL;
         fail.status = (uint32_t)WTERMSIG(status);
+        if (fail.status == SIGKILL && gs_agent_oom_kills() > agent->oom_kills)
+            snprintf(fail.text,
+                     sizeof(fail.text),
+                     "out of memory (the kernel killed it at the limit of its cgroup)");
         return fail;
     }
     fail.status = (uint32_t)WEXITSTATUS(status);
@@ -96,22 +115,13 @@ static struct gs_fail describe_exit(struct gs_agent *agent, uint32_t local, int 
 static bool is_alive(struct gs_agent *agent, uint32_t local)
 {
     int32_t pid = atomic_load(&agent->pids[local]);
-    char path[32], line[512], state = 'Z';
-    const char *end;
-    FILE *file;
+    struct gs_proc proc;
 
     if (atomic_load(&agent->exit_status[local]) >= 0)
         return false;
     if (pid <= 0)
         return true;
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    file = fopen(path, "re");
-    if (!file)
-        return false;
-    if (fgets(line, sizeof(line), file) && (end = strrchr(line, ')')) && end[1] == ' ')
-        state = end[2];
-    fclose(file);
-    return state != 'Z' && state != 'X';
+    return gs_proc_read(pid, &proc) && proc.letter != 'Z' && proc.letter != 'X';
 }
 
 /* Tasks that live on and were not asked to end either: the death was a lone one. */
@@ -179,6 +189,48 @@ static int send_launch_failed(struct gs_agent *agent)
     if (!atomic_exchange(&agent->launch_failed, false))
         return 0;
     return gs_agent_send_fail(agent, &fail);
+}
+
+static int send_state(struct gs_agent *agent, uint32_t local)
+{
+    struct gs_state state = {
+        .node_index = agent->conf.hello.node_index,
+        .rank = agent->conf.ranks[local],
+        .pid = (uint32_t)atomic_load(&agent->pids[local]),
+    };
+    struct gs_buffer body = {0};
+    struct gs_proc proc;
+    int rc;
+
+    if (!state.pid || !gs_proc_read((int)state.pid, &proc))
+        return 0;
+    state.letter = (uint8_t)proc.letter;
+    memcpy(state.wchan, proc.wchan, sizeof(state.wchan));
+    memcpy(state.command, proc.command, sizeof(state.command));
+    if (memcmp(&state, &agent->told[local], sizeof(state)) == 0)
+        return 0;
+    agent->told[local] = state;
+    gs_state_encode(&body, &state);
+    rc = gs_conn_send(&agent->conn, &agent->mac, GS_FRAME_STATE, &body);
+    gs_wire_free(&body);
+    return rc;
+}
+
+/* Once in a while: what the tasks that are late are doing, as far as it changed. */
+int gs_agent_report_states(struct gs_agent *agent, int64_t now_us)
+{
+    int rc = 0;
+
+    if (!agent->state_us)
+        agent->state_us = now_us;
+    if (now_us < agent->state_us + GS_AGENT_STATE_US)
+        return 0;
+    agent->state_us = now_us;
+    for (uint32_t i = 0; rc == 0 && i < agent->conf.page->slot_count; i++)
+        if (atomic_load(&agent->conf.page->slots[i].state) == GS_SLOT_EMPTY
+            && atomic_load(&agent->exit_status[i]) < 0)
+            rc = send_state(agent, i);
+    return rc;
 }
 
 int gs_agent_report_tasks(struct gs_agent *agent, int64_t now_us)

@@ -51,6 +51,8 @@ void gs_gang_destroy(struct gs_gang *gang)
         return;
     for (uint32_t i = 0; gang->nodes && i < gang->node_count; i++)
         free(gang->nodes[i].ranks);
+    for (uint32_t i = 0; gang->tasks && i < gang->task_count; i++)
+        free(gang->tasks[i].info);
     free(gang->nodes);
     free(gang->tasks);
     free(gang);
@@ -226,6 +228,25 @@ int gs_gang_arrive(
     return 0;
 }
 
+void gs_gang_state(struct gs_gang *gang, const struct gs_state *state, int64_t now_us)
+{
+    struct gs_task *task;
+
+    if (state->rank >= gang->task_count)
+        return;
+    task = &gang->tasks[state->rank];
+    if (task->node != state->node_index || task->state != GS_TASK_ABSENT)
+        return;
+    if (!task->info)
+        task->info = calloc(1, sizeof(*task->info));
+    if (!task->info)
+        return;
+    if (task->info->letter != state->letter
+        || strcmp(task->info->wchan, state->wchan) != 0)
+        task->info_us = now_us;
+    *task->info = *state;
+}
+
 void gs_gang_mismatch(struct gs_gang *gang, uint32_t rank)
 {
     if (rank < gang->task_count)
@@ -299,8 +320,10 @@ int gs_gang_fail(struct gs_gang *gang, const struct gs_fail *fail, int64_t now_u
     task->state = GS_TASK_ENDED;
     task->fail_kind = fail->kind;
     task->status = fail->status;
+    if (gang->outcome == GS_WAITING && !gang->fail_text[0])
+        memcpy(gang->fail_text, fail->text, sizeof(gang->fail_text));
     if (fail->kind != GS_FAIL_EXIT && fail->siblings == 0
-        && is_cancel_signal(fail->status)) {
+        && is_cancel_signal(fail->status) && !fail->text[0]) {
         node_ended(gang, fail, now_us);
     } else if (gang->outcome == GS_WAITING) {
         gang->fail_rank = fail->rank;

@@ -40,7 +40,8 @@ enum gs_refusal {
     GS_REFUSAL_NODE_LOST = 5,   /* a node's connection broke */
     GS_REFUSAL_UNREACHABLE = 6, /* a node cannot reach rank 0's node */
     GS_REFUSAL_MISMATCH = 7,    /* nodes or ranks do not agree on what the step is */
-    GS_REFUSAL_ENDED = 8        /* Slurm ended the launch before everybody arrived */
+    GS_REFUSAL_ENDED = 8,       /* Slurm ended the launch before everybody arrived */
+    GS_REFUSAL_PROGRAM = 9      /* some nodes can execute the program, others cannot */
 };
 
 enum gs_task_state {
@@ -55,10 +56,13 @@ struct gs_task {
     uint8_t fail_kind; /* enum gs_fail_kind when ended */
     bool expected;
     bool mismatch;
-    uint32_t status;    /* exit code or signal when ended */
-    uint32_t claim;     /* what it believes about the step, hashed; 0 = nothing */
-    uint32_t visible;   /* GPUs it sees, GS_NO_RANK = not restricted */
-    int64_t arrived_us; /* -1 = not */
+    uint32_t status;       /* exit code or signal when ended */
+    uint32_t claim;        /* what it believes about the step, hashed; 0 = nothing */
+    uint32_t visible;      /* GPUs it sees, GS_NO_RANK = not restricted */
+    uint32_t program;      /* errno of executing the program there, 0 = fine */
+    int64_t arrived_us;    /* -1 = not */
+    struct gs_state *info; /* of one that has not arrived; NULL = not known */
+    int64_t info_us;       /* in that state since */
 };
 
 struct gs_node {
@@ -102,9 +106,10 @@ struct gs_gang {
     uint32_t suspect_rank;
     enum gs_outcome outcome;
     enum gs_refusal reason;
-    uint8_t code;       /* exit code of a refusal: 75 or 78 */
-    uint32_t fail_node; /* node the reason is about, GS_NO_RANK = several */
-    uint32_t fail_rank; /* task the reason is about, GS_NO_RANK = none */
+    uint8_t code;                 /* exit code of a refusal: 75 or 78 */
+    uint32_t fail_node;           /* node the reason is about, GS_NO_RANK = several */
+    uint32_t fail_rank;           /* task the reason is about, GS_NO_RANK = none */
+    char fail_text[GS_TEXT_SIZE]; /* what its node knows about it */
 };
 
 /* A gang of node_count nodes and task_count tasks; NULL when memory is short or a
@@ -147,7 +152,11 @@ int gs_gang_arrive(struct gs_gang *gang,
 /* Marks a rank as contradicting the step; decided when all arrived or T is over. */
 void gs_gang_mismatch(struct gs_gang *gang, uint32_t rank);
 
-/* A task or node cannot start. -EINVAL: no such node, or the rank is not its own. */
+/* What a task that has not arrived is doing; ignored for others. */
+void gs_gang_state(struct gs_gang *gang, const struct gs_state *state, int64_t now_us);
+
+/* A task or node cannot start; with a text the cause is known, so it is no cancel.
+ * -EINVAL: no such node, or the rank is not its own. */
 int gs_gang_fail(struct gs_gang *gang, const struct gs_fail *fail, int64_t now_us);
 
 /* The node's connection broke. text: how. Ignored after the decision. */

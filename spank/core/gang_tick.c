@@ -57,6 +57,17 @@ static uint32_t count_mismatches(struct gs_gang *gang)
     return wrong;
 }
 
+/* Some ranks can execute the program and some cannot. When nobody can, the path may
+ * exist only in a container that is entered later: not ours to judge. */
+static bool program_differs(const struct gs_gang *gang)
+{
+    uint32_t lacking = 0;
+
+    for (uint32_t i = 0; i < gang->task_count; i++)
+        lacking += gang->tasks[i].program != 0;
+    return lacking && lacking < gang->task_count;
+}
+
 static void judge_suspect(struct gs_gang *gang, int64_t now_us)
 {
     if (gang->ended_count > 1 || gang->ended_count == gang->node_count) {
@@ -82,6 +93,8 @@ enum gs_outcome gs_gang_tick(struct gs_gang *gang, int64_t now_us)
     }
     if (everybody && count_mismatches(gang))
         gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
+    else if (everybody && program_differs(gang))
+        gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_PROGRAM, 75, now_us);
     else if (everybody && (!gang->wiring || gang->wired_count == gang->node_count))
         gs_gang_decide(gang, GS_RELEASED, GS_REFUSAL_NONE, 0, now_us);
     else if (gang->deadline_us >= 0 && now_us >= gang->deadline_us) {

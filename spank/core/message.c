@@ -6,7 +6,7 @@
 #include "error_private.h"
 #include "wire_private.h"
 
-#define ARRIVAL_SIZE 16
+#define ARRIVAL_SIZE 20
 
 void gs_hello_encode(struct gs_buffer *buffer,
                      const struct gs_hello *hello,
@@ -246,6 +246,38 @@ int gs_abort_decode(const uint8_t *body,
     return rc;
 }
 
+void gs_state_encode(struct gs_buffer *buffer, const struct gs_state *state)
+{
+    gs_put_number(buffer, state->node_index, 4);
+    gs_put_number(buffer, state->rank, 4);
+    gs_put_number(buffer, state->pid, 4);
+    gs_put_number(buffer, state->letter, 1);
+    gs_put_text(buffer, state->wchan, sizeof(state->wchan));
+    gs_put_text(buffer, state->command, sizeof(state->command));
+}
+
+int gs_state_decode(const uint8_t *body,
+                    size_t size,
+                    struct gs_state *ret_state,
+                    struct gs_error *error)
+{
+    struct gs_reader reader = {.at = body, .left = size};
+    struct gs_state state = {0};
+
+    state.node_index = (uint32_t)gs_get_number(&reader, 4);
+    state.rank = (uint32_t)gs_get_number(&reader, 4);
+    state.pid = (uint32_t)gs_get_number(&reader, 4);
+    state.letter = (uint8_t)gs_get_number(&reader, 1);
+    gs_get_text(&reader, state.wchan, sizeof(state.wchan));
+    gs_get_text(&reader, state.command, sizeof(state.command));
+    if (state.letter < 'A' || state.letter > 'z')
+        reader.failed = true;
+    int rc = gs_reader_end(&reader, error);
+    if (rc == 0)
+        *ret_state = state;
+    return rc;
+}
+
 void gs_arrivals_encode(struct gs_buffer *buffer,
                         uint32_t node_index,
                         const struct gs_arrival *arrivals,
@@ -257,6 +289,7 @@ void gs_arrivals_encode(struct gs_buffer *buffer,
         gs_put_number(buffer, arrivals[i].age_us, 4);
         gs_put_number(buffer, arrivals[i].visible, 4);
         gs_put_number(buffer, arrivals[i].claim, 4);
+        gs_put_number(buffer, arrivals[i].program, 4);
     }
 }
 
@@ -280,4 +313,5 @@ void gs_arrivals_get(const uint8_t *body, uint32_t i, struct gs_arrival *ret_arr
     ret_arrival->age_us = (uint32_t)gs_get_number(&reader, 4);
     ret_arrival->visible = (uint32_t)gs_get_number(&reader, 4);
     ret_arrival->claim = (uint32_t)gs_get_number(&reader, 4);
+    ret_arrival->program = (uint32_t)gs_get_number(&reader, 4);
 }

@@ -39,6 +39,7 @@ struct gs_slot {
     _Atomic uint32_t state;
     _Atomic uint32_t visible;
     _Atomic uint32_t claim;
+    _Atomic uint32_t program; /* errno of executing the program, 0 = it can be */
     _Atomic int64_t arrived_us;
     char text[GS_TEXT_SIZE]; /* GS_SLOT_CONFIG: why; read as hostile */
 };

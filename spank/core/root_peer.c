@@ -184,7 +184,22 @@ static int on_arrived(struct gs_root *root,
             < 0)
             return -EBADMSG;
         root->gang->tasks[one.rank].visible = one.visible;
+        root->gang->tasks[one.rank].program = one.program;
     }
+    return 0;
+}
+
+static int on_state(struct gs_root *root,
+                    const struct gs_peer *peer,
+                    const struct gs_frame *frame,
+                    int64_t now_us)
+{
+    struct gs_state state;
+    int rc = gs_state_decode(frame->body, frame->size, &state, NULL);
+
+    if (rc < 0 || state.node_index != peer->node)
+        return -EBADMSG;
+    gs_gang_state(root->gang, &state, now_us);
     return 0;
 }
 
@@ -223,6 +238,8 @@ static int on_frame(struct gs_root *root,
         return on_arrived(root, peer, frame, now_us);
     case GS_FRAME_FAIL:
         return on_fail(root, peer, frame, now_us);
+    case GS_FRAME_STATE:
+        return on_state(root, peer, frame, now_us);
     case GS_FRAME_MASTER:
         return gs_root_on_master(root, peer, frame, now_us);
     case GS_FRAME_REACH:

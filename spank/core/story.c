@@ -29,6 +29,7 @@ const char *gs_refusal_name(enum gs_refusal reason)
         [GS_REFUSAL_UNREACHABLE] = "master_unreachable",
         [GS_REFUSAL_MISMATCH] = "mismatch",
         [GS_REFUSAL_ENDED] = "ended_by_slurm",
+        [GS_REFUSAL_PROGRAM] = "program_missing",
     };
 
     return names[reason];
@@ -55,6 +56,15 @@ static bool has_mismatch(const struct gs_gang *gang, const struct gs_node *node)
     return false;
 }
 
+/* Whether a node has a task that cannot execute the program. */
+static bool lacks_program(const struct gs_gang *gang, const struct gs_node *node)
+{
+    for (uint32_t i = 0; i < node->rank_count; i++)
+        if (gang->tasks[node->ranks[i]].program)
+            return true;
+    return false;
+}
+
 bool gs_story_blames(const struct gs_story *story, uint32_t index)
 {
     const struct gs_gang *gang = story->gang;
@@ -70,6 +80,8 @@ bool gs_story_blames(const struct gs_story *story, uint32_t index)
         if (!story->master) /* nobody had anything to reach */
             return index == gang->tasks[0].node;
         return node->hello_us >= 0 && !node->wired;
+    case GS_REFUSAL_PROGRAM:
+        return lacks_program(gang, node);
     case GS_REFUSAL_MISMATCH:
         return index == gang->fail_node || has_mismatch(gang, node);
     default:
@@ -111,10 +123,8 @@ static void reach_detail(const struct gs_story *story,
                       reach->text,
                       address);
     else if (reach->result == GS_REACH_STRANGER)
-        gs_strbuf_add(ret_text,
-                      "reaches another host at %s port %u",
-                      address,
-                      master->port);
+        gs_strbuf_add(
+            ret_text, "reaches another host at %s port %u", address, master->port);
     else
         gs_strbuf_add(ret_text,
                       "cannot reach %s port %u from %s: %s",
@@ -124,21 +134,72 @@ static void reach_detail(const struct gs_story *story,
                       strerror((int)reach->detail));
 }
 
-static void missing_ranks(const struct gs_gang *gang,
+static void program_detail(const struct gs_story *story,
+                           const struct gs_node *node,
+                           struct gs_strbuf *ret_text)
+{
+    for (uint32_t i = 0; i < node->rank_count; i++) {
+        uint32_t code = story->gang->tasks[node->ranks[i]].program;
+        if (!code)
+            continue;
+        gs_strbuf_add(ret_text,
+                      "cannot execute %s: %s",
+                      story->program ? story->program : "the program",
+                      strerror((int)code));
+        return;
+    }
+}
+
+/* What the kernel says of the first task that has not arrived. It still runs
+ * slurmstepd's code, so its state is that of its start. */
+static void state_detail(const struct gs_story *story,
+                         const struct gs_task *task,
+                         struct gs_strbuf *ret_text)
+{
+    const struct gs_state *info = task->info;
+    int64_t for_us = story->gang->decided_us - task->info_us;
+    bool asleep = info->wchan[0] && strcmp(info->wchan, "0") != 0;
+
+    gs_strbuf_add(ret_text, ": pid %u ", info->pid);
+    if (info->letter == 'D')
+        gs_strbuf_add(ret_text, "in D state");
+    else if (info->letter == 'T' || info->letter == 't')
+        gs_strbuf_add(ret_text, "is stopped");
+    else
+        gs_strbuf_add(ret_text,
+                      "still in another plugin's task_init or Slurm's set-up");
+    gs_strbuf_add(ret_text,
+                  "%s%s%s for %lld s",
+                  asleep ? " (" : "",
+                  asleep ? info->wchan : "",
+                  asleep ? ")" : "",
+                  (long long)(for_us < 0 ? 0 : for_us / 1000000));
+}
+
+static void missing_ranks(const struct gs_story *story,
                           const struct gs_node *node,
                           struct gs_strbuf *ret_text)
 {
+    const struct gs_gang *gang = story->gang;
+    const struct gs_task *known = NULL;
     uint32_t *missing = calloc(node->rank_count, sizeof(*missing)), count = 0;
     char *folded;
 
-    for (uint32_t i = 0; missing && i < node->rank_count; i++)
-        if (gang->tasks[node->ranks[i]].state != GS_TASK_ARRIVED)
-            missing[count++] = node->ranks[i];
+    for (uint32_t i = 0; missing && i < node->rank_count; i++) {
+        const struct gs_task *task = &gang->tasks[node->ranks[i]];
+        if (task->state == GS_TASK_ARRIVED)
+            continue;
+        missing[count++] = node->ranks[i];
+        if (!known && task->info)
+            known = task;
+    }
     folded = missing ? gs_ranks_fold(missing, count) : NULL;
     gs_strbuf_add(ret_text,
                   "rank%s %s not started",
                   count == 1 ? "" : "s",
                   folded ? folded : "?");
+    if (known)
+        state_detail(story, known, ret_text);
     gs_text_free(folded);
     free(missing);
 }
@@ -165,6 +226,10 @@ void gs_story_detail(const struct gs_story *story,
     if (gang->reason == GS_REFUSAL_TASK_ENDED && gang->fail_node == index) {
         gs_strbuf_add(ret_text, "rank %u: ", gang->fail_rank);
         gs_story_ending(&gang->tasks[gang->fail_rank], ret_text);
+        if (gang->fail_text[0])
+            gs_strbuf_add(ret_text, ": %s", gang->fail_text);
+    } else if (gang->reason == GS_REFUSAL_PROGRAM) {
+        program_detail(story, node, ret_text);
     } else if (gang->reason == GS_REFUSAL_UNREACHABLE && node->hello_us >= 0) {
         reach_detail(story, node, ret_text);
     } else if (node->text[0]) {
@@ -172,7 +237,7 @@ void gs_story_detail(const struct gs_story *story,
     } else if (gang->reason == GS_REFUSAL_MISMATCH) {
         mismatch_ranks(gang, node, ret_text);
     } else if (node->hello_us >= 0 && node->arrived_count != node->rank_count) {
-        missing_ranks(gang, node, ret_text);
+        missing_ranks(story, node, ret_text);
     }
 }
 

@@ -25,6 +25,7 @@ struct gs_story {
     const char *slurm_version;
     const char *cluster;
     const char *submit_host;
+    const char *program; /* the step's command, as srun knows it */
     uint32_t user_id;
 };
 

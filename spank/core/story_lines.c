@@ -121,6 +121,7 @@ static void headline(const struct gs_story *story, struct gs_strbuf *out)
         [GS_REFUSAL_UNREACHABLE] = "cannot reach the node of rank 0",
         [GS_REFUSAL_MISMATCH] = "the nodes do not agree on the step",
         [GS_REFUSAL_ENDED] = "not ready when Slurm ended the launch",
+        [GS_REFUSAL_PROGRAM] = "the program is not everywhere",
     };
     const struct gs_gang *gang = story->gang;
     int64_t since = gang->first_us >= 0 ? gang->first_us : story->begun_us;
@@ -163,6 +164,7 @@ static char *group_text(const struct gs_story *story, uint32_t node)
     gs_story_detail(story, node, &detail);
     /* These details say it all. */
     if (gang->reason == GS_REFUSAL_UNREACHABLE || gang->reason == GS_REFUSAL_CONFIG
+        || gang->reason == GS_REFUSAL_PROGRAM
         || (detail.text && strstr(detail.text, "not started")))
         phase = "";
     else if (gang->reason == GS_REFUSAL_TASK_ENDED)

@@ -40,7 +40,8 @@ enum gs_frame_type {
     GS_FRAME_GO = 9,        /* root: release */
     GS_FRAME_ABORT = 10,    /* root: refuse */
     GS_FRAME_REPORT = 11,   /* root: a piece of the report, for one node to keep */
-    GS_FRAME_BYE = 12       /* node: all its tasks are gone */
+    GS_FRAME_BYE = 12,      /* node: all its tasks are gone */
+    GS_FRAME_STATE = 13     /* node: what a task that has not arrived is doing */
 };
 
 enum gs_fail_kind {
@@ -134,12 +135,23 @@ struct gs_abort {
     char text[GS_TEXT_SIZE];
 };
 
+/* A task that was forked and has not arrived. */
+struct gs_state {
+    uint32_t node_index;
+    uint32_t rank;
+    uint32_t pid;
+    uint8_t letter;   /* as in /proc/PID/stat */
+    char wchan[32];   /* where in the kernel it sleeps, "" = not known */
+    char command[32]; /* its name */
+};
+
 /* One rank's arrival. */
 struct gs_arrival {
     uint32_t rank;
     uint32_t age_us;  /* how long before the frame was written it arrived */
     uint32_t visible; /* GPUs the task can see, GS_NO_RANK: not restricted */
     uint32_t claim;   /* hash of what it believes about the step, 0 = nothing */
+    uint32_t program; /* errno of executing the program here, 0 = it can be */
 };
 
 /* Growing output buffer; text and numbers are appended, errors stick. Zero it first,
@@ -163,6 +175,7 @@ void gs_probe_encode(struct gs_buffer *buffer, const struct gs_probe *probe);
 void gs_reach_encode(struct gs_buffer *buffer, const struct gs_reach *reach);
 void gs_go_encode(struct gs_buffer *buffer, const struct gs_go *go);
 void gs_abort_encode(struct gs_buffer *buffer, const struct gs_abort *abort);
+void gs_state_encode(struct gs_buffer *buffer, const struct gs_state *state);
 void gs_arrivals_encode(struct gs_buffer *buffer,
                         uint32_t node_index,
                         const struct gs_arrival *arrivals,
@@ -197,6 +210,11 @@ int gs_go_decode(const uint8_t *body,
 int gs_abort_decode(const uint8_t *body,
                     size_t size,
                     struct gs_abort *ret_abort,
+                    struct gs_error *error);
+
+int gs_state_decode(const uint8_t *body,
+                    size_t size,
+                    struct gs_state *ret_state,
                     struct gs_error *error);
 
 /* Number of arrivals in the body and the node they are of, or -EBADMSG. */

@@ -33,7 +33,7 @@ static struct {
     struct gs_gang *gang;
     struct gs_root *root;
     struct gs_story story;
-    char slurm_version[32], host[256], master_addr[GS_NAME_SIZE];
+    char slurm_version[32], host[256], program[256], master_addr[GS_NAME_SIZE];
     struct gs_master master;
     pthread_t thread;
     bool running;
@@ -144,9 +144,13 @@ static struct gs_gang *make_gang(spank_t sp, uint32_t job_id, uint32_t step_id)
 
 static void fill_story(spank_t sp)
 {
-    char *version = NULL;
+    char *version = NULL, **argv = NULL;
+    int argc = 0;
 
     spank_get_item(sp, S_SLURM_VERSION, &version);
+    spank_get_item(sp, S_JOB_ARGV, &argc, &argv);
+    snprintf(
+        srun.program, sizeof(srun.program), "%s", argc > 0 ? argv[0] : "the program");
     snprintf(
         srun.slurm_version, sizeof(srun.slurm_version), "%s", version ? version : "?");
     gethostname(srun.host, sizeof(srun.host) - 1);
@@ -159,6 +163,7 @@ static void fill_story(spank_t sp)
         .cluster = gs_slurm_cluster(),
         .submit_host = srun.host,
         .user_id = getuid(),
+        .program = srun.program,
         .master_addr = srun.master_addr,
     };
 }
@@ -253,8 +258,8 @@ static void end_process(bool stuck)
     }
 }
 
-/* Nodes that come after the refusal are told as well, while srun has a moment left: they
- * must not wait for an answer until their own time is up. */
+/* Nodes that come after the refusal are told as well, while srun has a moment left:
+ * they must not wait for an answer until their own time is up. */
 static void answer_late_nodes(void)
 {
     int64_t until = srun.gang->decided_us + STUCK_S * 1000000;

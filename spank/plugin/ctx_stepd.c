@@ -42,16 +42,11 @@ struct gs_step *gs_stepd_step(void)
     return stepd.active ? &stepd.step : NULL;
 }
 
-void gs_slot_arrive(const struct gs_step *step,
-                    struct gs_slot *slot,
-                    int visible,
-                    uint32_t claim)
+void gs_slot_arrive(const struct gs_step *step, struct gs_slot *slot)
 {
     uint64_t one = 1;
     ssize_t put;
 
-    atomic_store(&slot->visible, visible < 0 ? GS_NO_RANK : (uint32_t)visible);
-    atomic_store(&slot->claim, claim);
     atomic_store(&slot->arrived_us, gs_clock_now_us());
     atomic_store(&slot->state, GS_SLOT_ARRIVED);
     put = write(step->wake_fd, &one, sizeof(one));

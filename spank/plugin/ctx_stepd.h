@@ -18,10 +18,7 @@ struct gs_step {
 /* The step, or NULL when this slurmstepd runs no gang step. */
 struct gs_step *gs_stepd_step(void);
 
-/* In a task: marks it as arrived and wakes the aggregator. visible < 0: not limited. */
-void gs_slot_arrive(const struct gs_step *step,
-                    struct gs_slot *slot,
-                    int visible,
-                    uint32_t claim);
+/* In a task: marks its slot, already filled in, as arrived and wakes the aggregator. */
+void gs_slot_arrive(const struct gs_step *step, struct gs_slot *slot);
 
 #endif

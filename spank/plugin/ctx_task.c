@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctx_stepd.h"
@@ -111,6 +112,42 @@ static int make_plan(spank_t sp,
     return rc;
 }
 
+/* Whether this task could execute path: 0 or errno. */
+static int can_execute(const char *path)
+{
+    struct stat info;
+
+    if (stat(path, &info) < 0)
+        return errno;
+    if (S_ISDIR(info.st_mode))
+        return EISDIR;
+    return access(path, X_OK) < 0 ? errno : 0;
+}
+
+/* errno of executing the step's program from here, found as execvp finds it; 0 = fine,
+ * or not a plain program (--multi-prog gives a table instead). */
+static int check_program(spank_t sp)
+{
+    char search[8192], path[4096], **argv = NULL;
+    const char *dir = search;
+    int argc = 0, code = ENOENT;
+
+    if (spank_get_item(sp, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS || argc < 1
+        || !argv[0][0] || strpbrk(argv[0], " \t\n"))
+        return 0;
+    if (strchr(argv[0], '/'))
+        return can_execute(argv[0]);
+    if (spank_getenv(sp, "PATH", search, sizeof(search)) != ESPANK_SUCCESS)
+        return 0;
+    while (code && *dir) {
+        size_t size = strcspn(dir, ":");
+        snprintf(path, sizeof(path), "%.*s/%s", (int)size, dir, argv[0]);
+        code = can_execute(path);
+        dir += size + (dir[size] == ':');
+    }
+    return code;
+}
+
 static void apply(spank_t sp, const struct gs_envplan *plan)
 {
     for (uint32_t i = 0; i < plan->vars; i++) {
@@ -154,6 +191,19 @@ static void wait_for_start(const struct gs_step *step, struct gs_slot *slot, int
     }
 }
 
+static void fill_slot(spank_t sp, struct gs_slot *slot, const struct gs_envplan *plan)
+{
+    char devices[4096];
+    int visible = -1;
+
+    if (spank_getenv(sp, "CUDA_VISIBLE_DEVICES", devices, sizeof(devices))
+        == ESPANK_SUCCESS)
+        visible = gs_visible_count(devices);
+    atomic_store(&slot->visible, visible < 0 ? GS_NO_RANK : (uint32_t)visible);
+    atomic_store(&slot->claim, claim_of(plan));
+    atomic_store(&slot->program, (uint32_t)check_program(sp));
+}
+
 int gs_task_init(spank_t sp)
 {
     static bool done;
@@ -161,8 +211,7 @@ int gs_task_init(spank_t sp)
     struct gs_envplan plan;
     struct gs_slot *slot;
     struct saved saved;
-    int parent = getppid(), local = -1, visible;
-    char devices[4096];
+    int parent = getppid(), local = -1;
 
     if (!step || done)
         return 0;
@@ -176,11 +225,8 @@ int gs_task_init(spank_t sp)
         refuse_plan(slot, "the task's environment cannot be read");
     if (plan.outcome == GS_PLAN_FAIL)
         refuse_plan(slot, plan.text);
-    visible = spank_getenv(sp, "CUDA_VISIBLE_DEVICES", devices, sizeof(devices))
-                      == ESPANK_SUCCESS
-                  ? gs_visible_count(devices)
-                  : -1;
-    gs_slot_arrive(step, slot, visible, claim_of(&plan));
+    fill_slot(sp, slot, &plan);
+    gs_slot_arrive(step, slot);
     wait_for_start(step, slot, parent);
     if (make_plan(sp, step, &step->page->go, &plan) < 0
         || plan.outcome != GS_PLAN_INJECT)

@@ -1,0 +1,125 @@
+/* procfs.c - see procfs.h. What cannot be read is "not known", never "fine". */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "procfs.h"
+
+#define PATH_ROOM 1024
+
+/* First line of a file, without its end; false when it cannot be read. */
+static bool read_line(const char *path, char *ret_line, size_t size)
+{
+    FILE *file = fopen(path, "re");
+    bool got;
+
+    if (!file)
+        return false;
+    got = fgets(ret_line, (int)size, file) != NULL;
+    fclose(file);
+    if (got)
+        ret_line[strcspn(ret_line, "\n")] = '\0';
+    return got;
+}
+
+/* A name from /proc may hold anything its owner put there. */
+static void copy_name(char *to, const char *from, size_t size)
+{
+    size_t i;
+
+    for (i = 0; i + 1 < size && from[i]; i++)
+        to[i] = from[i] < 0x20 || from[i] > 0x7e ? '?' : from[i];
+    to[i] = '\0';
+}
+
+bool gs_proc_read(int pid, struct gs_proc *ret_proc)
+{
+    char path[64], line[512], wchan[64] = "";
+    char *open, *close;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    if (!read_line(path, line, sizeof(line)))
+        return false;
+    open = strchr(line, '(');
+    close = strrchr(line, ')');
+    if (!open || !close || close < open || close[1] != ' ' || !close[2])
+        return false;
+    *close = '\0';
+    snprintf(path, sizeof(path), "/proc/%d/wchan", pid);
+    if (!read_line(path, wchan, sizeof(wchan)) || strcmp(wchan, "0") == 0)
+        wchan[0] = '\0';
+    ret_proc->letter = close[2];
+    copy_name(ret_proc->command, open + 1, sizeof(ret_proc->command));
+    copy_name(ret_proc->wchan, wchan, sizeof(ret_proc->wchan));
+    return true;
+}
+
+/* The number behind "oom_kill " in a file of the memory controller, -1 = none. */
+static int64_t kills_in(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    char line[128];
+    int64_t kills = -1;
+
+    if (!file)
+        return -1;
+    while (kills < 0 && fgets(line, sizeof(line), file))
+        if (strncmp(line, "oom_kill ", 9) == 0)
+            kills = strtoll(line + 9, NULL, 10);
+    fclose(file);
+    return kills;
+}
+
+/* The cgroup itself and its parent: slurmstepd sits beside its tasks. */
+static int64_t kills_around(const char *mount, const char *cgroup, const char *file)
+{
+    char path[PATH_ROOM], up[PATH_ROOM];
+    const char *slash = strrchr(cgroup, '/');
+    int64_t here, above;
+
+    if (snprintf(path, sizeof(path), "%s%s/%s", mount, cgroup, file) >= PATH_ROOM)
+        return -1;
+    here = kills_in(path);
+    if (!slash || slash == cgroup)
+        return here;
+    snprintf(up, sizeof(up), "%s%.*s/%s", mount, (int)(slash - cgroup), cgroup, file);
+    above = kills_in(up);
+    return here > above ? here : above;
+}
+
+/* One line of /proc/self/cgroup: "ID:CONTROLLERS:PATH". */
+static int64_t kills_of_line(char *line, const char *mount)
+{
+    char memory[PATH_ROOM];
+    char *controllers = strchr(line, ':');
+    char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+
+    if (!path)
+        return -1;
+    *path++ = '\0';
+    controllers++;
+    if (!controllers[0])
+        return kills_around(mount, path, "memory.events");
+    if (strcmp(controllers, "memory") != 0)
+        return -1;
+    snprintf(memory, sizeof(memory), "%.900s/memory", mount);
+    return kills_around(memory, path, "memory.oom_control");
+}
+
+int64_t gs_proc_oom_kills(const char *cgroups, const char *mount)
+{
+    char line[PATH_ROOM];
+    int64_t kills = -1;
+
+    for (const char *at = cgroups; *at && kills < 0;) {
+        size_t size = strcspn(at, "\n");
+        if (size < sizeof(line)) {
+            memcpy(line, at, size);
+            line[size] = '\0';
+            kills = kills_of_line(line, mount);
+        }
+        at += size;
+        at += *at == '\n';
+    }
+    return kills;
+}
