@@ -115,6 +115,10 @@ class _Lib:
     GS_ROOT_STRANGER_US: int
     GS_ROOT_WAITING: int
     GS_SETTLE_US: int
+    GS_SLURMD_ALIVE: int
+    GS_SLURMD_MUTE: int
+    GS_SLURMD_UNKNOWN: int
+    GS_SLURMD_UNREACHABLE: int
     GS_SPEC_IFACE_SIZE: int
     GS_SPEC_PATH_SIZE: int
     GS_SPEC_REPORT_SIZE: int
@@ -162,6 +166,7 @@ class _Lib:
     GS_WARN_MASTER_LOOPBACK: int
     GS_WARN_UNEVEN_TASKS: int
     GS_WARN_WORLD_MISMATCH: int
+    GS_WHY_REASON_SIZE: int
     GS_WIRE_VERSION: int
     def gs_abort_decode(self, *args: object) -> int: ...
     def gs_abort_encode(self, *args: object) -> None: ...
@@ -274,6 +279,7 @@ class _Lib:
     def gs_story_refusal(self, *args: object) -> CData: ...
     def gs_story_report(self, *args: object) -> CData: ...
     def gs_story_start(self, *args: object) -> CData: ...
+    def gs_story_waiting(self, *args: object) -> CData: ...
     def gs_taskmap_counts(
         self, text: bytes, ret_counts: CData, ret_nodes: CData, error: CData
     ) -> int: ...
@@ -286,6 +292,7 @@ class _Lib:
         uuids: CData | list[CData],
         ret_index: CData,
     ) -> int: ...
+    def gs_why_text(self, *args: object) -> None: ...
     def gs_wire_free(self, *args: object) -> None: ...
 
 ffi: _FFI

@@ -33,6 +33,10 @@ struct gs_story {
  * ends with a newline; free with gs_text_free(). NULL = out of memory. */
 char *gs_story_start(const struct gs_story *story);
 
+/* The line that a terminal shows while nodes are missing: it overwrites itself and has
+ * no newline. As above. */
+char *gs_story_waiting(const struct gs_story *story, int64_t now_us);
+
 /* The lines for a refused start, naming only those that are not ready. As above. */
 char *gs_story_refusal(const struct gs_story *story);
 

@@ -90,6 +90,45 @@ char *gs_story_start(const struct gs_story *story)
     return gs_strbuf_take(&out);
 }
 
+static char *fold_nodes(const struct gs_gang *gang,
+                        const uint32_t *nodes,
+                        uint32_t count)
+{
+    const char **names = calloc(count, sizeof(*names));
+    char *folded = NULL;
+
+    for (uint32_t i = 0; names && i < count; i++)
+        names[i] = gang->nodes[nodes[i]].name[0] ? gang->nodes[nodes[i]].name : "?";
+    if (names)
+        folded = gs_hostlist_fold(names, count);
+    free(names);
+    return folded;
+}
+
+char *gs_story_waiting(const struct gs_story *story, int64_t now_us)
+{
+    const struct gs_gang *gang = story->gang;
+    uint32_t *nodes = calloc(gang->node_count, sizeof(*nodes)), count = 0;
+    struct gs_strbuf out = {0};
+    char *hosts;
+
+    for (uint32_t i = 0; nodes && i < gang->node_count; i++)
+        if (gang->nodes[i].hello_us < 0
+            || gang->nodes[i].arrived_count != gang->nodes[i].rank_count)
+            nodes[count++] = i;
+    hosts = count ? fold_nodes(gang, nodes, count) : NULL;
+    gs_strbuf_add(&out,
+                  "\r\033[Kgang-start: waiting for %u of %u nodes: %.60s%s (%.0f s)",
+                  count,
+                  gang->node_count,
+                  hosts ? hosts : "",
+                  hosts && strlen(hosts) > 60 ? "…" : "",
+                  seconds(now_us - story->begun_us));
+    gs_text_free(hosts);
+    free(nodes);
+    return gs_strbuf_take(&out);
+}
+
 static uint32_t count_blamed(const struct gs_story *story)
 {
     uint32_t count = 0;
@@ -211,21 +250,6 @@ static bool add_to_group(struct group *group, uint32_t node)
     group->nodes = nodes;
     group->nodes[group->count++] = node;
     return true;
-}
-
-static char *fold_nodes(const struct gs_gang *gang,
-                        const uint32_t *nodes,
-                        uint32_t count)
-{
-    const char **names = calloc(count, sizeof(*names));
-    char *folded = NULL;
-
-    for (uint32_t i = 0; names && i < count; i++)
-        names[i] = gang->nodes[nodes[i]].name[0] ? gang->nodes[nodes[i]].name : "?";
-    if (names)
-        folded = gs_hostlist_fold(names, count);
-    free(names);
-    return folded;
 }
 
 static char *fold_ranks(const struct gs_gang *gang,

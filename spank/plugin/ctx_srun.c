@@ -15,37 +15,25 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "asknodes.h"
 #include "clock_private.h"
+#include "ctx_srun.h"
 #include "hostlist.h"
 #include "net_private.h"
-#include "plugin.h"
 #include "root.h"
-#include "story.h"
 
-#define STEP_MS 500
+#define STEP_MS 250
+#define ASK_MS 2000
 #define STUCK_S 2   /* after a refusal, when a node never connected: srun is stuck */
 #define NORMAL_S 15 /* ... when all nodes were there: srun ends by itself */
 
-static struct {
-    int listen_fd;
-    uint16_t port;
-    uint8_t key[GS_KEY_SIZE];
-    struct gs_gang *gang;
-    struct gs_root *root;
-    struct gs_story story;
-    char slurm_version[32], host[256], program[256], master_addr[GS_NAME_SIZE];
-    struct gs_master master;
-    pthread_t thread;
-    bool running;
-    sem_t leaving; /* srun has come to its own end */
-    int exit_status;
-} srun = {.listen_fd = -1};
+struct gs_srun gs_srun = {.listen_fd = -1};
 
 /* Registered late, so it runs before Slurm's own exit handlers: how srun would end. */
 static void note_status(int status, void *arg)
 {
     (void)arg;
-    srun.exit_status = status;
+    gs_srun.exit_status = status;
 }
 
 static bool wanted(void)
@@ -66,17 +54,17 @@ static void open_rendezvous(void)
 
     if (!lo)
         gs_slurm_srun_range(&lo, &hi);
-    srun.listen_fd =
-        gs_net_listen_range(lo, hi, (uint32_t)getpid() * 7919U, &srun.port, &error);
-    if (srun.listen_fd < 0)
+    gs_srun.listen_fd =
+        gs_net_listen_range(lo, hi, (uint32_t)getpid() * 7919U, &gs_srun.port, &error);
+    if (gs_srun.listen_fd < 0)
         gs_options_refuse(&error);
-    if (gs_random(srun.key, sizeof(srun.key)) < 0) {
+    if (gs_random(gs_srun.key, sizeof(gs_srun.key)) < 0) {
         snprintf(error.text, sizeof(error.text), "the kernel gives no random numbers");
         gs_options_refuse(&error);
     }
-    rdzv.port = srun.port;
+    rdzv.port = gs_srun.port;
     rdzv.restart_count = restarts ? (uint32_t)strtoul(restarts, NULL, 10) : 0;
-    memcpy(rdzv.key, srun.key, sizeof(rdzv.key));
+    memcpy(rdzv.key, gs_srun.key, sizeof(rdzv.key));
     if (gs_rdzv_encode(&rdzv, text, sizeof(text)) == 0)
         setenv(GS_RDZV_ENV, text, 1);
     explicit_bzero(text, sizeof(text));
@@ -149,99 +137,27 @@ static void fill_story(spank_t sp)
 
     spank_get_item(sp, S_SLURM_VERSION, &version);
     spank_get_item(sp, S_JOB_ARGV, &argc, &argv);
-    snprintf(
-        srun.program, sizeof(srun.program), "%s", argc > 0 ? argv[0] : "the program");
-    snprintf(
-        srun.slurm_version, sizeof(srun.slurm_version), "%s", version ? version : "?");
-    gethostname(srun.host, sizeof(srun.host) - 1);
-    srun.story = (struct gs_story){
-        .gang = srun.gang,
+    snprintf(gs_srun.program,
+             sizeof(gs_srun.program),
+             "%s",
+             argc > 0 ? argv[0] : "the program");
+    snprintf(gs_srun.slurm_version,
+             sizeof(gs_srun.slurm_version),
+             "%s",
+             version ? version : "?");
+    gethostname(gs_srun.host, sizeof(gs_srun.host) - 1);
+    gs_srun.story = (struct gs_story){
+        .gang = gs_srun.gang,
         .spec = &gs_spec,
         .begun_us = gs_clock_now_us(),
         .version = GS_VERSION,
-        .slurm_version = srun.slurm_version,
+        .slurm_version = gs_srun.slurm_version,
         .cluster = gs_slurm_cluster(),
-        .submit_host = srun.host,
+        .submit_host = gs_srun.host,
         .user_id = getuid(),
-        .program = srun.program,
-        .master_addr = srun.master_addr,
+        .program = gs_srun.program,
+        .master_addr = gs_srun.master_addr,
     };
-}
-
-static void print(const char *text)
-{
-    size_t left = text ? strlen(text) : 0;
-
-    while (left) {
-        ssize_t put = write(STDERR_FILENO, text, left);
-        if (put <= 0)
-            return;
-        text += put;
-        left -= (size_t)put;
-    }
-}
-
-/* Copies what the root knows of rank 0's node: it is gone before the story is told. */
-static void learn_master(void)
-{
-    const struct gs_master *master = gs_root_master(srun.root);
-
-    if (!master)
-        return;
-    srun.master = *master;
-    srun.story.master = &srun.master;
-    srun.story.candidate = gs_root_candidate(srun.root);
-    snprintf(srun.master_addr,
-             sizeof(srun.master_addr),
-             "%s",
-             gs_root_master_addr(srun.root));
-}
-
-static void send_reports(const char *head, const char *complete)
-{
-    uint32_t keeper = gs_root_keeper(srun.root);
-
-    for (uint32_t i = 0; i < srun.gang->node_count; i++) {
-        char *own;
-        if (i == keeper) {
-            gs_root_send_report(srun.root, i, complete);
-            continue;
-        }
-        if (srun.gang->outcome != GS_RELEASED)
-            continue;
-        own = gs_story_report(&srun.story, head, i);
-        if (own)
-            gs_root_send_report(srun.root, i, own);
-        gs_text_free(own);
-    }
-}
-
-static void tell(void)
-{
-    char path[GS_SPEC_REPORT_SIZE];
-    char *lines = NULL, *head, *report;
-
-    learn_master();
-    srun.story.wall_us = gs_clock_wall_us();
-    if (srun.gang->outcome == GS_RELEASED)
-        lines = gs_story_start(&srun.story);
-    else if (srun.gang->outcome == GS_REFUSED)
-        lines = gs_story_refusal(&srun.story);
-    print(lines);
-    gs_text_free(lines);
-    head = gs_story_head(&srun.story);
-    report = head ? gs_story_report(&srun.story, head, GS_NO_RANK) : NULL;
-    if (report) {
-        send_reports(head, report);
-        gs_user_report(&gs_spec,
-                       srun.story.cluster,
-                       srun.gang->job_id,
-                       srun.gang->step_id,
-                       report,
-                       path);
-    }
-    gs_text_free(head);
-    gs_text_free(report);
 }
 
 /* Gives srun its own way out, then takes it. */
@@ -251,10 +167,10 @@ static void end_process(bool stuck)
 
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += stuck ? 0 : NORMAL_S;
-    while (sem_timedwait(&srun.leaving, &until) < 0) {
+    while (sem_timedwait(&gs_srun.leaving, &until) < 0) {
         if (errno == EINTR)
             continue;
-        _exit(srun.gang->code);
+        _exit(gs_srun.gang->code);
     }
 }
 
@@ -262,13 +178,13 @@ static void end_process(bool stuck)
  * they must not wait for an answer until their own time is up. */
 static void answer_late_nodes(void)
 {
-    int64_t until = srun.gang->decided_us + STUCK_S * 1000000;
+    int64_t until = gs_srun.gang->decided_us + STUCK_S * 1000000;
 
-    while (!gs_root_all_gone(srun.root)) {
+    while (!gs_root_all_gone(gs_srun.root)) {
         int64_t left = until - gs_clock_now_us();
         if (left <= 0)
             return;
-        gs_root_step(srun.root, (int)(left / 1000) + 1);
+        gs_root_step(gs_srun.root, (int)(left / 1000) + 1);
     }
 }
 
@@ -279,16 +195,18 @@ static void *rendezvous(void *arg)
 
     (void)arg;
     do {
-        event = gs_root_step(srun.root, STEP_MS);
+        event = gs_root_step(gs_srun.root, STEP_MS);
         if (event == GS_ROOT_DECIDED)
-            tell();
+            gs_srun_tell();
+        else if (event == GS_ROOT_WAITING)
+            gs_srun_watch();
     } while (event != GS_ROOT_DONE);
-    if (srun.gang->outcome == GS_REFUSED)
+    if (gs_srun.gang->outcome == GS_REFUSED)
         answer_late_nodes();
-    stuck = !gs_root_all_gone(srun.root);
-    gs_root_destroy(srun.root);
-    srun.root = NULL;
-    if (srun.gang->outcome == GS_REFUSED)
+    stuck = !gs_root_all_gone(gs_srun.root);
+    gs_root_destroy(gs_srun.root);
+    gs_srun.root = NULL;
+    if (gs_srun.gang->outcome == GS_REFUSED)
         end_process(stuck);
     return NULL;
 }
@@ -298,10 +216,10 @@ static int start_thread(void)
     sigset_t all, before;
     int rc;
 
-    sem_init(&srun.leaving, 0, 0);
+    sem_init(&gs_srun.leaving, 0, 0);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&srun.thread, NULL, rendezvous, NULL);
+    rc = pthread_create(&gs_srun.thread, NULL, rendezvous, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -rc;
 }
@@ -312,21 +230,22 @@ int gs_srun_launch(spank_t sp)
     uint32_t job_id = 0, step_id = 0;
     struct gs_error error;
 
-    if (done == getpid() || srun.listen_fd < 0
+    if (done == getpid() || gs_srun.listen_fd < 0
         || spank_get_item(sp, S_JOB_ID, &job_id) != ESPANK_SUCCESS
         || spank_get_item(sp, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS
         || !gs_is_normal_step(step_id))
         return 0;
     done = getpid();
-    srun.gang = make_gang(sp, job_id, step_id);
-    if (!srun.gang)
+    gs_srun.gang = make_gang(sp, job_id, step_id);
+    if (!gs_srun.gang)
         return 0;
     fill_story(sp);
-    srun.root = gs_root_create(srun.gang, srun.key, srun.listen_fd, GS_VERSION, &error);
-    explicit_bzero(srun.key, sizeof(srun.key));
-    srun.listen_fd = -1;
-    srun.running = srun.root && start_thread() == 0;
-    if (!srun.running)
+    gs_srun.root = gs_root_create(
+        gs_srun.gang, gs_srun.key, gs_srun.listen_fd, GS_VERSION, &error);
+    explicit_bzero(gs_srun.key, sizeof(gs_srun.key));
+    gs_srun.listen_fd = -1;
+    gs_srun.running = gs_srun.root && start_thread() == 0;
+    if (!gs_srun.running)
         slurm_error("gang-start: the start barrier cannot run: %s", error.text);
     return 0;
 }
@@ -345,16 +264,21 @@ static bool looks_cancelled(int status)
 
 int gs_srun_exit(void)
 {
-    if (!srun.running)
+    if (!gs_srun.running)
         return 0;
-    srun.running = false;
-    if (srun.gang->outcome == GS_WAITING)
-        gs_root_end(srun.root, looks_cancelled(srun.exit_status));
-    sem_post(&srun.leaving);
-    pthread_join(srun.thread, NULL);
-    if (srun.gang->outcome == GS_REFUSED) {
+    gs_srun.running = false;
+    if (gs_srun.gang->outcome == GS_WAITING)
+        gs_root_end(gs_srun.root, looks_cancelled(gs_srun.exit_status));
+    sem_post(&gs_srun.leaving);
+    pthread_join(gs_srun.thread, NULL);
+    if (gs_srun.gang->outcome == GS_REFUSED) {
         fflush(NULL);
-        _exit(srun.gang->code);
+        _exit(gs_srun.gang->code);
+    }
+    /* An asker that still hangs in an RPC must not see Slurm take its memory down. */
+    if (gs_ask_finish(ASK_MS)) {
+        fflush(NULL);
+        _exit(gs_srun.exit_status);
     }
     return 0;
 }

@@ -63,6 +63,9 @@ struct gs_portrules;
 void gs_slurm_avoid(struct gs_portrules *rules);
 void gs_slurm_srun_range(uint16_t *ret_lo, uint16_t *ret_hi);
 const char *gs_slurm_cluster(void);
+uint16_t gs_slurm_slurmd_port(void);
+/* Whether nodes run a Prolog when a step is launched rather than at allocation. */
+bool gs_slurm_prolog_at_launch(void);
 
 /* asked.c: whether this srun's own command line or environment asks for GPUs. */
 bool gs_asked_for_gpus(void);

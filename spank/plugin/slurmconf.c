@@ -56,3 +56,18 @@ const char *gs_slurm_cluster(void)
 
     return conf && conf->cluster_name ? conf->cluster_name : "cluster";
 }
+
+uint16_t gs_slurm_slurmd_port(void)
+{
+    const slurm_conf_t *conf = loaded();
+
+    return conf && conf->slurmd_port ? (uint16_t)conf->slurmd_port : 6818;
+}
+
+bool gs_slurm_prolog_at_launch(void)
+{
+    const slurm_conf_t *conf = loaded();
+
+    return conf && conf->prolog && conf->prolog[0]
+           && !(conf->prolog_flags & PROLOG_FLAG_ALLOC);
+}

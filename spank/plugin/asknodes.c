@@ -1,0 +1,241 @@
+/* asknodes.c - see asknodes.h.
+ *
+ * slurmd's liveness is seen from a connection that is closed for writing at once: a
+ * living slurmd closes its side too, a stopped one does not. Only then is it asked,
+ * through Slurm's own interface, whether the step is there: asking a dead one would
+ * print Slurm's errors into the user's terminal. */
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <slurm/slurm.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "asknodes.h"
+#include "clock_private.h"
+#include "net_private.h"
+#include "plugin.h"
+
+#define CONNECT_MS 1000
+#define REACT_MS 1000
+#define AGAIN_US 5000000
+
+static struct entry {
+    char name[256];
+    bool busy;
+    int64_t begun_us, mute_since_us;
+    uint32_t job_id, step_id;
+    struct gs_why why;
+} entries[GS_ASK_NODES];
+static uint32_t entry_count, busy_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
+
+/* slurmctld's record; its address and port of slurmd. */
+static void read_record(const char *name,
+                        struct gs_why *why,
+                        char ret_address[256],
+                        uint16_t *ret_port)
+{
+    node_info_msg_t *nodes = NULL;
+    char copy[256];
+
+    snprintf(copy, sizeof(copy), "%s", name);
+    snprintf(ret_address, 256, "%s", name);
+    *ret_port = gs_slurm_slurmd_port();
+    if (slurm_load_node_single(&nodes, copy, SHOW_ALL) != SLURM_SUCCESS || !nodes)
+        return;
+    if (nodes->record_count == 1) {
+        const node_info_t *node = &nodes->node_array[0];
+        uint32_t state = node->node_state;
+        why->down = (state & NODE_STATE_BASE) == NODE_STATE_DOWN;
+        why->not_responding = (state & NODE_STATE_NO_RESPOND) != 0;
+        why->drain = (state & (NODE_STATE_DRAIN | NODE_STATE_FAIL)) != 0;
+        why->powering =
+            (state & (NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_UP)) != 0;
+        if (node->reason)
+            snprintf(why->reason, sizeof(why->reason), "%s", node->reason);
+        if (node->node_addr)
+            snprintf(ret_address, 256, "%s", node->node_addr);
+        if (node->port)
+            *ret_port = node->port;
+    }
+    slurm_free_node_info_msg(nodes);
+}
+
+static bool ready(int fd, short events, int ms)
+{
+    struct pollfd one = {.fd = fd, .events = events};
+
+    return poll(&one, 1, ms) > 0;
+}
+
+/* Connects to the first address that answers; -errno. May resolve a name: this is a
+ * thread of its own. */
+static int connect_to(const char *address, uint16_t port)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    char text[GS_ADDR_SIZE];
+    int fd = -EHOSTUNREACH;
+
+    if (getaddrinfo(address, NULL, &hints, &found) != 0)
+        return -EHOSTUNREACH;
+    for (struct addrinfo *a = found; a; a = a->ai_next) {
+        int rc;
+        gs_net_text(a->ai_addr, text);
+        fd = gs_net_connect(text, port);
+        if (fd < 0)
+            continue;
+        rc = ready(fd, POLLOUT, CONNECT_MS) ? gs_net_connected(fd) : -ETIMEDOUT;
+        if (rc == 0)
+            break;
+        close(fd);
+        fd = rc;
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+static void knock(const char *address, uint16_t port, struct gs_why *why)
+{
+    int fd = connect_to(address, port);
+    char byte;
+
+    if (fd < 0) {
+        why->slurmd = GS_SLURMD_UNREACHABLE;
+        why->connect_errno = -fd;
+        return;
+    }
+    shutdown(fd, SHUT_WR);
+    why->slurmd = ready(fd, POLLIN, REACT_MS) && recv(fd, &byte, 1, 0) <= 0
+                      ? GS_SLURMD_ALIVE
+                      : GS_SLURMD_MUTE;
+    close(fd);
+}
+
+static void find_step(const struct entry *entry, struct gs_why *why)
+{
+    job_step_pids_response_msg_t *found = NULL;
+    slurm_step_id_t id;
+    char name[256];
+
+    memset(&id, 0, sizeof(id));
+    id.job_id = entry->job_id;
+    id.step_id = entry->step_id;
+    id.step_het_comp = NO_VAL;
+    snprintf(name, sizeof(name), "%s", entry->name);
+    if (slurm_job_step_get_pids(&id, name, &found) == SLURM_SUCCESS && found
+        && found->pid_list) {
+        ListIterator all = slurm_list_iterator_create(found->pid_list);
+        const job_step_pids_t *one;
+        while ((one = slurm_list_next(all)))
+            why->process_count += one->pid_cnt;
+        slurm_list_iterator_destroy(all);
+    }
+    why->step_known = true;
+    if (found)
+        slurm_job_step_pids_response_msg_free(found);
+}
+
+static void *ask(void *arg)
+{
+    struct entry *entry = arg;
+    struct gs_why why = {.asked = true, .prolog = gs_slurm_prolog_at_launch()};
+    char address[256];
+    uint16_t port;
+
+    read_record(entry->name, &why, address, &port);
+    knock(address, port, &why);
+    pthread_mutex_lock(&lock);
+    if (why.slurmd != GS_SLURMD_MUTE)
+        entry->mute_since_us = 0;
+    else if (!entry->mute_since_us)
+        entry->mute_since_us = gs_clock_now_us() - REACT_MS * 1000;
+    entry->why = why;
+    pthread_mutex_unlock(&lock);
+    if (why.slurmd == GS_SLURMD_ALIVE)
+        find_step(entry, &why);
+    pthread_mutex_lock(&lock);
+    entry->why = why;
+    entry->busy = false;
+    busy_count--;
+    pthread_cond_broadcast(&idle);
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static struct entry *find(const char *name)
+{
+    for (uint32_t i = 0; i < entry_count; i++)
+        if (strcmp(entries[i].name, name) == 0)
+            return &entries[i];
+    return NULL;
+}
+
+static void start(struct entry *entry)
+{
+    pthread_attr_t detached;
+    pthread_t thread;
+
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    entry->busy = pthread_create(&thread, &detached, ask, entry) == 0;
+    entry->begun_us = gs_clock_now_us();
+    busy_count += entry->busy;
+    pthread_attr_destroy(&detached);
+}
+
+void gs_ask_node(const char *name, uint32_t job_id, uint32_t step_id)
+{
+    struct entry *entry;
+
+    pthread_mutex_lock(&lock);
+    entry = find(name);
+    if (!entry && entry_count < GS_ASK_NODES) {
+        entry = &entries[entry_count++];
+        snprintf(entry->name, sizeof(entry->name), "%s", name);
+        entry->job_id = job_id;
+        entry->step_id = step_id;
+    }
+    if (entry && !entry->busy
+        && (!entry->begun_us || gs_clock_now_us() > entry->begun_us + AGAIN_US))
+        start(entry);
+    pthread_mutex_unlock(&lock);
+}
+
+void gs_ask_result(const char *name, struct gs_why *ret_why)
+{
+    const struct entry *entry;
+
+    pthread_mutex_lock(&lock);
+    entry = find(name);
+    if (entry)
+        *ret_why = entry->why;
+    else
+        memset(ret_why, 0, sizeof(*ret_why));
+    if (entry && entry->mute_since_us)
+        ret_why->mute_us = gs_clock_now_us() - entry->mute_since_us;
+    pthread_mutex_unlock(&lock);
+}
+
+uint32_t gs_ask_finish(unsigned ms)
+{
+    struct timespec until;
+    uint32_t left;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&lock);
+    while (busy_count && pthread_cond_timedwait(&idle, &lock, &until) == 0)
+        ;
+    left = busy_count;
+    pthread_mutex_unlock(&lock);
+    return left;
+}

@@ -1,0 +1,24 @@
+/* asknodes.h - asks around about nodes that have not come, in the background.
+ *
+ * Every node is asked in a thread of its own that may hang as long as Slurm's own
+ * time-outs last; whoever wants to know takes what there is. */
+#ifndef GS_ASKNODES_H
+#define GS_ASKNODES_H
+
+#include <stdint.h>
+
+#include "why.h"
+
+#define GS_ASK_NODES                                                                   \
+    32 /* nodes that are asked one by one; the rest stays unexplained */
+
+/* Starts to ask about a node unless that is under way or was done a moment ago. */
+void gs_ask_node(const char *name, uint32_t job_id, uint32_t step_id);
+
+/* What is known about a node by now. */
+void gs_ask_result(const char *name, struct gs_why *ret_why);
+
+/* Waits up to ms for askers under way; returns how many still are. */
+uint32_t gs_ask_finish(unsigned ms);
+
+#endif
