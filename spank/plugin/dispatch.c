@@ -32,7 +32,7 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
     gs_options_site(argc, argv);
     gs_options_register(sp);
     if (context != S_CTX_REMOTE)
-        gs_options_environment();
+        gs_options_environment(context == S_CTX_LOCAL);
     return 0;
 }
 
@@ -40,6 +40,7 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 {
     (void)argc;
     (void)argv;
+    gs_options_done();
     if (spank_context() == S_CTX_LOCAL)
         return gs_srun_post_opt(sp);
     return spank_context() == S_CTX_REMOTE ? gs_stepd_post_opt(sp) : 0;
