@@ -11,7 +11,7 @@
 
 #include "plugin.h"
 
-SPANK_PLUGIN("gangstart", 1)
+SPANK_PLUGIN(gangstart, 1) /* the macro makes a string of it */
 
 bool gs_is_normal_step(uint32_t step_id)
 {
@@ -32,7 +32,7 @@ int slurm_spank_init(spank_t sp, int argc, char **argv)
     gs_options_site(argc, argv);
     gs_options_register(sp);
     if (context != S_CTX_REMOTE)
-        gs_options_environment();
+        gs_options_environment(context == S_CTX_LOCAL);
     return 0;
 }
 
@@ -40,6 +40,7 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 {
     (void)argc;
     (void)argv;
+    gs_options_done();
     if (spank_context() == S_CTX_LOCAL)
         return gs_srun_post_opt(sp);
     return spank_context() == S_CTX_REMOTE ? gs_stepd_post_opt(sp) : 0;

@@ -19,6 +19,7 @@
 struct gs_spec gs_spec;
 bool gs_switched_off;
 struct gs_error gs_site_error;
+static bool option_env_is_ours;
 
 void gs_options_refuse(const struct gs_error *error)
 {
@@ -79,7 +80,7 @@ static void forget_outer_step(void)
     unsetenv(GS_RDZV_ENV);
 }
 
-void gs_options_environment(void)
+void gs_options_environment(bool is_srun)
 {
     const char *text = getenv("SLURM_GANG_START");
     struct gs_spec trial = gs_spec;
@@ -93,5 +94,14 @@ void gs_options_environment(void)
         snprintf(full.text, sizeof(full.text), "SLURM_GANG_START: %.480s", error.text);
         gs_options_refuse(&full);
     }
-    setenv(OPTION_ENV, text, 0);
+    /* From sbatch and salloc the variable itself travels on. */
+    option_env_is_ours = is_srun && !getenv(OPTION_ENV);
+    if (option_env_is_ours)
+        setenv(OPTION_ENV, text, 1);
+}
+
+void gs_options_done(void)
+{
+    if (option_env_is_ours)
+        unsetenv(OPTION_ENV);
 }

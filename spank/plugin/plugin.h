@@ -39,7 +39,10 @@ struct gs_rdzv {
 /* options.c */
 void gs_options_register(spank_t sp);
 void gs_options_site(int argc, char **argv);
-void gs_options_environment(void);
+void gs_options_environment(bool is_srun);
+/* Slurm has read the options. What was set for it would look like a flag to the sruns
+ * that the tasks start, and beat a SLURM_GANG_START of theirs. */
+void gs_options_done(void);
 void gs_options_refuse(const struct gs_error *error) __attribute__((noreturn));
 
 /* rdzv.c */

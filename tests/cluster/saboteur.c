@@ -15,7 +15,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-SPANK_PLUGIN("saboteur", 1)
+SPANK_PLUGIN(saboteur, 1)
 
 #define HOLD_TENTHS 1200
 
