@@ -1,6 +1,7 @@
 /* iface.c - see iface.h. An unreadable interface list is an error, never an empty
  * list that looks like a node without network. */
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -63,6 +64,7 @@ static bool in_cidr(const char *address, const char *cidr)
     char net[GS_ADDR_SIZE];
     uint8_t a[16], b[16];
     const char *slash = strchr(cidr, '/');
+    char *end;
     long bits;
     int size;
 
@@ -70,7 +72,9 @@ static bool in_cidr(const char *address, const char *cidr)
         return false;
     memcpy(net, cidr, (size_t)(slash - cidr));
     net[slash - cidr] = '\0';
-    bits = strtol(slash + 1, NULL, 10);
+    bits = strtol(slash + 1, &end, 10);
+    if (!isdigit((unsigned char)slash[1]) || *end)
+        return false;
     size = to_bytes(net, b);
     if (!size || to_bytes(address, a) != size || bits < 0 || bits > size * 8)
         return false;
@@ -100,20 +104,23 @@ static int score(const struct gs_iface *iface,
                  const char **why)
 {
     bool v6 = strchr(iface->address, ':') != NULL;
+    bool link_local = is_link_local(iface->address);
 
-    if (!iface->up || is_link_local(iface->address))
+    if (!iface->up || (v6 && link_local)) /* that needs a scope, which has no place */
         return -1;
     if (wanted[0]) {
         if (strcmp(iface->name, wanted) != 0 && !in_cidr(iface->address, wanted))
             return -1;
         *why = "chosen by master-iface";
-        return v6;
+        return link_local ? 2 : v6;
     }
-    if (iface->loopback || is_local_bridge(iface->name))
+    if (iface->loopback || link_local)
         return -1;
     *why = "carries Slurm's own traffic to srun";
     if (strcmp(iface->address, toward) == 0)
         return 0;
+    if (is_local_bridge(iface->name))
+        return -1;
     *why = "another address of the node";
     return 1 + v6;
 }
@@ -142,7 +149,7 @@ static int complain(const struct gs_iface *ifaces,
                         wanted[0] ? wanted
                                   : "no interface that other nodes could reach",
                         wanted[0] ? " matches no usable interface" : "",
-                        list);
+                        count ? list : "nothing");
 }
 
 int gs_iface_rank(const struct gs_iface *ifaces,

@@ -30,9 +30,10 @@ int gs_iface_list(struct gs_iface *ret_ifaces, struct gs_error *error);
  * GS_CANDIDATE_MAX), pure. wanted: "" or an interface's name or a CIDR, then nothing
  * else is considered. toward: the address this node uses towards srun ("" = unknown);
  * it comes first unless wanted says otherwise, since Slurm already works over it.
- * Left out unless wanted: loopback, link-local, and the bridges that container engines
- * make with the same address on every host. Returns the number, or -EADDRNOTAVAIL with
- * a sentence that lists what there is. */
+ * Left out unless wanted: loopback, link-local, and, unless Slurm works over it, what
+ * is named like the bridges that container engines make with the same address on every
+ * host; IPv6 link-local always, since it needs a scope. Returns the number, or
+ * -EADDRNOTAVAIL with a sentence that lists what there is. */
 int gs_iface_rank(const struct gs_iface *ifaces,
                   uint32_t count,
                   const char *wanted,

@@ -5,6 +5,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 #include <unistd.h>
 
 #include "error_private.h"
+#include "mac.h"
 #include "spool.h"
 
 struct publisher {
@@ -33,7 +36,8 @@ static int make_path(const char *path)
     return mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* Copies one plain file into an existing directory. */
+/* Copies one plain file into an existing directory. Returns 0, -EINVAL: it is none,
+ * or cannot be read; or what the archive answered. */
 static int copy_file(int from_dir, const char *name, const char *to_dir)
 {
     uint8_t block[65536];
@@ -42,47 +46,109 @@ static int copy_file(int from_dir, const char *name, const char *to_dir)
     size_t total = 0;
     ssize_t got = 0;
     int in = openat(from_dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int rc = -EINVAL;
 
     if (in < 0)
-        return -errno;
-    if (fstat(in, &info) < 0 || !S_ISREG(info.st_mode)
-        || gs_spoolfile_begin(&out, to_dir, name, NULL) < 0) {
-        close(in);
         return -EINVAL;
+    if (fstat(in, &info) == 0 && S_ISREG(info.st_mode))
+        rc = gs_spoolfile_begin(&out, to_dir, name, NULL);
+    if (rc < 0) {
+        close(in);
+        return rc;
     }
-    while (total < GS_PUBLISH_FILE_MAX && (got = read(in, block, sizeof(block))) > 0) {
-        if (gs_spoolfile_write(&out, block, (size_t)got) < 0)
-            break;
-        total += (size_t)got;
+    while (rc == 0 && total < GS_PUBLISH_FILE_MAX
+           && (got = read(in, block, sizeof(block))) > 0) {
+        size_t piece = GS_PUBLISH_FILE_MAX - total;
+        piece = piece < (size_t)got ? piece : (size_t)got;
+        rc = gs_spoolfile_write(&out, block, piece);
+        total += piece;
     }
     close(in);
-    if (got < 0 || (got > 0 && total < GS_PUBLISH_FILE_MAX)) {
+    if (rc == 0 && got < 0)
+        rc = -EINVAL;
+    if (rc == 0)
+        rc = gs_spoolfile_commit(&out);
+    else
         gs_spoolfile_cancel(&out);
-        return -EIO;
-    }
-    return gs_spoolfile_commit(&out);
+    return rc;
 }
 
-/* Copies (if to is given) and removes the entries of one directory; directories the
- * user made inside are removed if empty and otherwise left for the note. */
+/* Removes a directory that somebody made inside of dir. Directories in it come up into
+ * dir, to be removed in the next sweep: so depth costs nothing. Returns how many. */
+static uint32_t remove_dir(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *inside = fd < 0 ? NULL : fdopendir(fd);
+    uint32_t moved = 0;
+    uint64_t unique;
+    char up[32];
+
+    if (!inside) {
+        if (fd >= 0)
+            close(fd);
+        return 0;
+    }
+    for (const struct dirent *e = readdir(inside); e; e = readdir(inside)) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0
+            || unlinkat(fd, e->d_name, 0) == 0
+            || unlinkat(fd, e->d_name, AT_REMOVEDIR) == 0)
+            continue;
+        /* A name that nobody could foresee and occupy. */
+        if (gs_random((uint8_t *)&unique, sizeof(unique)) < 0)
+            continue;
+        snprintf(up, sizeof(up), ".%016" PRIx64, unique);
+        moved += renameat(fd, e->d_name, dir, up) == 0;
+    }
+    closedir(inside);
+    unlinkat(dir, name, AT_REMOVEDIR);
+    return moved;
+}
+
+/* One pass over a directory: the files (copied if to is given) in the first one, the
+ * directories in each. Returns how many came up from inside others. */
+static uint32_t sweep(struct publisher *p, DIR *dir, const char *to, bool first)
+{
+    uint32_t count = 0, moved = 0;
+    struct stat info;
+    int rc;
+
+    for (const struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0
+            || fstatat(dirfd(dir), e->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        if (S_ISDIR(info.st_mode)) {
+            moved += remove_dir(dirfd(dir), e->d_name);
+            continue;
+        }
+        if (!first)
+            continue;
+        rc = to && count++ < GS_PUBLISH_COUNT_MAX ? copy_file(dirfd(dir), e->d_name, to)
+                                                  : 0;
+        if (rc < 0 && rc != -EINVAL) {
+            errno = -rc;
+            note(p, "cannot copy to the archive", e->d_name);
+        } else {
+            unlinkat(dirfd(dir), e->d_name, 0);
+        }
+    }
+    return moved;
+}
+
+/* Empties and removes one part of a step. */
 static void drain_dir(struct publisher *p, int parent, const char *name, const char *to)
 {
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    uint32_t count = 0;
+    bool first = true;
 
     if (!dir) {
         if (fd >= 0)
             close(fd);
         return;
     }
-    for (const struct dirent *e = readdir(dir); e; e = readdir(dir)) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        if (to && strlen(e->d_name) < 60 && count++ < GS_PUBLISH_COUNT_MAX)
-            copy_file(dirfd(dir), e->d_name, to);
-        if (unlinkat(dirfd(dir), e->d_name, 0) < 0)
-            unlinkat(dirfd(dir), e->d_name, AT_REMOVEDIR);
+    while (sweep(p, dir, to, first)) {
+        first = false;
+        rewinddir(dir);
     }
     closedir(dir);
     if (unlinkat(parent, name, AT_REMOVEDIR) < 0)
@@ -93,7 +159,8 @@ static void drain_dir(struct publisher *p, int parent, const char *name, const c
 static bool has_complete(int sys_fd)
 {
     char begin[129] = "";
-    int fd = openat(sys_fd, "start.json", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int fd =
+        openat(sys_fd, "start.json", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     ssize_t got = fd < 0 ? 0 : read(fd, begin, sizeof(begin) - 1);
 
     if (fd >= 0)
@@ -115,19 +182,23 @@ static void publish_part(struct publisher *p,
         return;
     }
     fd = openat(step_fd, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0 && strcmp(part, "sys") == 0 && has_complete(fd)
-        && copy_file(fd, "start.json", to) < 0)
-        note(p, "cannot copy the report to", to);
+    if (fd >= 0 && strcmp(part, "sys") == 0 && has_complete(fd)) {
+        int rc = copy_file(fd, "start.json", to);
+        errno = -rc;
+        if (rc < 0)
+            note(p, "cannot copy the report to", to);
+    }
     if (fd >= 0)
         close(fd);
     snprintf(path, sizeof(path), "%s/%s", to, p->node);
-    if (make_path(path) < 0)
-        note(p, "cannot make", path);
-    snprintf(path, sizeof(path), "%s/%s/%s", to, p->node, part);
-    if (make_path(path) < 0)
-        note(p, "cannot make", path);
-    if (p->failed == 0)
-        drain_dir(p, step_fd, part, path);
+    if (make_path(path) == 0) {
+        snprintf(path, sizeof(path), "%s/%s/%s", to, p->node, part);
+        if (make_path(path) == 0) {
+            drain_dir(p, step_fd, part, path);
+            return;
+        }
+    }
+    note(p, "cannot make", path);
 }
 
 static void publish_step(struct publisher *p, int base_fd, const char *step)
@@ -146,7 +217,7 @@ static void publish_step(struct publisher *p, int base_fd, const char *step)
     publish_part(p, fd, "sys", to);
     publish_part(p, fd, "user", to);
     close(fd);
-    if (p->failed == 0 && unlinkat(base_fd, step, AT_REMOVEDIR) < 0)
+    if (unlinkat(base_fd, step, AT_REMOVEDIR) < 0)
         note(p, "cannot remove", step);
 }
 
@@ -161,8 +232,15 @@ int gs_spool_publish(const char *base,
     int steps = 0, fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
-    if (!dir)
-        return fd < 0 && errno == ENOENT ? 0 : -errno;
+    if (!dir) {
+        int code = errno;
+        if (fd >= 0)
+            close(fd);
+        return code == ENOENT
+                   ? 0
+                   : gs_error_set(
+                         error, code, "cannot read %s: %s", base, strerror(code));
+    }
     snprintf(prefix, sizeof(prefix), "%u.", job_id);
     for (const struct dirent *e = readdir(dir); e; e = readdir(dir)) {
         if (strncmp(e->d_name, prefix, strlen(prefix)) != 0)

@@ -108,6 +108,19 @@ static int wait_ms(const struct gs_root *root, int max_wait_ms, int64_t now_us)
     return left < 0 ? 0 : (int)left;
 }
 
+/* A stopped srun (Ctrl-Z, a debugger) hears nothing and must not blame the nodes. */
+static void notice_stop(struct gs_root *root, int64_t now_us)
+{
+    int64_t gap = root->step_us ? now_us - root->step_us : 0;
+
+    root->step_us = now_us;
+    if (gap < STOPPED_US)
+        return;
+    gs_gang_stretch(root->gang, gap);
+    for (struct gs_peer *p = root->peers; p; p = p->next)
+        p->conn.heard_us = p->accepted_us = now_us;
+}
+
 /* All events of a batch belong to living peers: a handler drops only its own. */
 static void handle(struct gs_root *root, int max_wait_ms)
 {
@@ -118,6 +131,8 @@ static void handle(struct gs_root *root, int max_wait_ms)
     bool accept = false;
 
     now_us = gs_clock_now_us();
+    /* Before the events: what comes in only now must not count as having waited. */
+    notice_stop(root, now_us);
     for (int i = 0; i < count; i++) {
         void *ptr = events[i].data.ptr;
         if (ptr == NULL)
@@ -130,19 +145,6 @@ static void handle(struct gs_root *root, int max_wait_ms)
     /* After the others: making room may drop a stranger whose event is in the batch. */
     if (accept)
         gs_peers_accept(root, now_us);
-}
-
-/* A stopped srun (Ctrl-Z, a debugger) hears nothing and must not blame the nodes. */
-static void notice_stop(struct gs_root *root, int64_t now_us)
-{
-    int64_t gap = root->step_us ? now_us - root->step_us : 0;
-
-    root->step_us = now_us;
-    if (gap < STOPPED_US)
-        return;
-    gs_gang_stretch(root->gang, gap);
-    for (struct gs_peer *p = root->peers; p; p = p->next)
-        p->conn.heard_us = p->accepted_us = now_us;
 }
 
 static void tell_go(struct gs_root *root, int64_t now_us)
@@ -214,7 +216,6 @@ enum gs_rootevent gs_root_step(struct gs_root *root, int max_wait_ms)
 
     handle(root, max_wait_ms);
     now_us = gs_clock_now_us();
-    notice_stop(root, now_us);
     if (now_us > root->watch_us + WATCH_US) {
         root->watch_us = now_us;
         gs_peers_watch(root, now_us);

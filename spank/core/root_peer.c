@@ -92,7 +92,7 @@ static void welcome(struct gs_root *root, int fd, int64_t now_us)
     gs_net_tune(fd, GS_ROOT_SILENT_US / 1000 * 3);
     gs_conn_open(&peer->conn, fd, true, now_us);
     peer->node = GS_NO_RANK;
-    peer->accepted_us = now_us;
+    peer->accepted_us = peer->challenged_us = now_us;
     peer->next = root->peers;
     if (root->peers)
         root->peers->previous = peer;
@@ -142,7 +142,7 @@ static int on_hello(struct gs_root *root,
     struct gs_hello hello;
     struct gs_error error;
     struct gs_node *node;
-    int64_t rtt_us = now_us - peer->accepted_us;
+    int64_t rtt_us = now_us - peer->challenged_us;
     int rc = gs_hello_decode(frame->body, frame->size, &hello, &error);
 
     if (rc == 0 && !root->decided)

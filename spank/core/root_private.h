@@ -9,10 +9,11 @@
 
 struct gs_peer {
     struct gs_conn conn;
-    uint32_t node; /* GS_NO_RANK until its hello is verified */
-    int64_t accepted_us;
-    bool gone;         /* said goodbye */
-    bool watching_out; /* epoll waits for room to send */
+    uint32_t node;         /* GS_NO_RANK until its hello is verified */
+    int64_t accepted_us;   /* or since when srun runs again */
+    int64_t challenged_us; /* its hello is the answer: a round trip */
+    bool gone;             /* said goodbye */
+    bool watching_out;     /* epoll waits for room to send */
     struct gs_peer *next, *previous;
 };
 

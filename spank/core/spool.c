@@ -17,10 +17,32 @@ bool gs_spool_path(
     return n > 0 && (size_t)n < size;
 }
 
-static int make_dir(const char *path,
-                    uint32_t uid,
-                    uint32_t gid,
-                    struct gs_error *error)
+/* An existing directory of another user may hold whatever that user put there. */
+static int make_own_dir(const char *path, struct gs_error *error)
+{
+    struct stat info;
+
+    if (mkdir(path, 0755) < 0 && errno != EEXIST)
+        return gs_error_set(error, errno, "cannot make %s: %s", path, strerror(errno));
+    if (lstat(path, &info) < 0 || !S_ISDIR(info.st_mode))
+        return gs_error_set(error, ENOTDIR, "%s is in the way: not a directory", path);
+    if (info.st_uid != geteuid() || (info.st_mode & 022))
+        return gs_error_set(error,
+                            EPERM,
+                            "%s must belong to uid %u and be writable for nobody else "
+                            "(it is uid %u's, mode %o)",
+                            path,
+                            geteuid(),
+                            info.st_uid,
+                            info.st_mode & 07777);
+    return 0;
+}
+
+/* In a directory of ours, so nobody else moves it while we look. */
+static int make_user_dir(const char *path,
+                         uint32_t uid,
+                         uint32_t gid,
+                         struct gs_error *error)
 {
     struct stat info;
 
@@ -41,21 +63,21 @@ int gs_spool_create(const char *base,
                     uint32_t gid,
                     struct gs_error *error)
 {
-    uint32_t root = geteuid(), group = getegid();
     char path[GS_PATH_SIZE], part[GS_PATH_SIZE + 8];
     int rc;
 
     if (!gs_spool_path(base, job_id, step_id, path, sizeof(path)))
-        return gs_error_set(error, ENAMETOOLONG, "spool=%s is too long", base);
-    rc = make_dir(base, root, group, error);
+        return gs_error_set(
+            error, ENAMETOOLONG, "the spool's path is too long: %.100s…", base);
+    rc = make_own_dir(base, error);
     if (rc == 0)
-        rc = make_dir(path, root, group, error);
+        rc = make_own_dir(path, error);
     snprintf(part, sizeof(part), "%s/sys", path);
     if (rc == 0)
-        rc = make_dir(part, root, group, error);
+        rc = make_own_dir(part, error);
     snprintf(part, sizeof(part), "%s/user", path);
     if (rc == 0)
-        rc = make_dir(part, uid, gid, error);
+        rc = make_user_dir(part, uid, gid, error);
     return rc;
 }
 
@@ -65,13 +87,19 @@ int gs_spoolfile_begin(struct gs_spoolfile *file,
                        struct gs_error *error)
 {
     memset(file, 0, sizeof(*file));
-    file->fd = -1;
+    file->fd = file->dir_fd = -1;
+    if (!name[0] || strchr(name, '/') || strlen(name) >= sizeof(file->name))
+        return gs_error_set(error,
+                            ENAMETOOLONG,
+                            "cannot write %s/%.60s: no file can have this name",
+                            dir,
+                            name);
     file->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (file->dir_fd < 0)
         return gs_error_set(
             error, errno, "cannot write %s/%s: %s", dir, name, strerror(errno));
     snprintf(file->name, sizeof(file->name), "%s", name);
-    snprintf(file->temp, sizeof(file->temp), ".%s.%d", file->name, getpid());
+    snprintf(file->temp, sizeof(file->temp), ".%.40s.%d", file->name, getpid());
     unlinkat(file->dir_fd, file->temp, 0);
     file->fd = openat(file->dir_fd,
                       file->temp,

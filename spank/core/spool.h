@@ -22,12 +22,13 @@
 struct gs_spoolfile {
     int dir_fd;
     int fd;
-    char name[64];
-    char temp[96];
+    char name[256];
+    char temp[64];
 };
 
 /* Makes BASE (if missing), the step's directory and its two parts; user/ belongs to
- * uid:gid. Existing directories are fine if they are ours. Returns 0 or -errno. */
+ * uid:gid. Existing directories are fine if they are ours, and user/ is given to uid
+ * again. Returns 0 or -errno with a sentence. */
 int gs_spool_create(const char *base,
                     uint32_t job_id,
                     uint32_t step_id,
@@ -53,9 +54,10 @@ void gs_spoolfile_cancel(struct gs_spoolfile *file);
 
 /* Copies what every step of the job left under BASE to ARCHIVE/<job>.<step>/NODE/, the
  * complete report also to ARCHIVE/<job>.<step>/start.json, then removes it under BASE.
- * Only plain files, not through links, up to the limits above. archive "" = only
- * remove. Returns how many steps there were, or the first -errno with a sentence;
- * whatever failed, the rest is still done, and what could not be copied stays. */
+ * Only plain files, not through links, up to the limits above, and none of directories
+ * that somebody made inside. archive "" = only remove. Returns how many steps there
+ * were, or the first -errno with a sentence; whatever failed, the rest is still done,
+ * and what the archive did not take stays. */
 int gs_spool_publish(const char *base,
                      const char *archive,
                      uint32_t job_id,

@@ -65,7 +65,7 @@ STORY = st.tuples(st.lists(EXTRA, max_size=8), st.sets(st.sampled_from(GOOD))).f
 GOOD_STORY = st.lists(HARMLESS, max_size=8).flatmap(
     lambda more: st.permutations([*more, *GOOD])
 )
-LIMITS = settings(deadline=None, max_examples=200)
+LIMITS = settings(max_examples=200)
 
 
 def play(events: list[Event]) -> tuple[Gang, int]:
