@@ -10,6 +10,8 @@
 #include "clock_private.h"
 #include "procfs.h"
 
+#define ARRIVALS 512
+
 int gs_agent_send_fail(struct gs_agent *agent, const struct gs_fail *fail)
 {
     struct gs_buffer body = {0};
@@ -21,40 +23,45 @@ int gs_agent_send_fail(struct gs_agent *agent, const struct gs_fail *fail)
     return rc;
 }
 
+static struct gs_arrival describe_arrival(const struct gs_agent *agent,
+                                          uint32_t local,
+                                          int64_t now_us)
+{
+    const struct gs_slot *slot = &agent->conf.page->slots[local];
+    int64_t age = now_us - atomic_load(&slot->arrived_us);
+
+    return (struct gs_arrival){
+        .rank = agent->conf.ranks[local],
+        .age_us = age < 0            ? 0
+                  : age > UINT32_MAX ? UINT32_MAX
+                                     : (uint32_t)age,
+        .visible = atomic_load(&slot->visible),
+        .claim = atomic_load(&slot->claim),
+        .program = atomic_load(&slot->program),
+    };
+}
+
+/* One frame per ARRIVALS tasks, so that it always fits. */
 static int send_arrivals(struct gs_agent *agent, int64_t now_us)
 {
+    struct gs_arrival arrivals[ARRIVALS];
     uint32_t count = 0, slots = agent->conf.page->slot_count;
-    struct gs_arrival *arrivals = NULL;
-    struct gs_buffer body = {0};
     int rc = 0;
 
-    for (uint32_t i = 0; i < slots; i++) {
-        struct gs_slot *slot = &agent->conf.page->slots[i];
-        struct gs_arrival *grown;
-        int64_t age = now_us - atomic_load(&slot->arrived_us);
-        if (agent->arrival_sent[i] || atomic_load(&slot->state) != GS_SLOT_ARRIVED)
+    for (uint32_t i = 0; rc == 0 && i <= slots; i++) {
+        struct gs_buffer body = {0};
+        if (i < slots && !agent->arrival_sent[i]
+            && atomic_load(&agent->conf.page->slots[i].state) == GS_SLOT_ARRIVED) {
+            arrivals[count++] = describe_arrival(agent, i, now_us);
+            agent->arrival_sent[i] = true;
+        }
+        if (count < (i < slots ? ARRIVALS : 1))
             continue;
-        grown = realloc(arrivals, (count + 1) * sizeof(*arrivals));
-        if (!grown)
-            break;
-        arrivals = grown;
-        arrivals[count++] = (struct gs_arrival){
-            .rank = agent->conf.ranks[i],
-            .age_us = age < 0            ? 0
-                      : age > UINT32_MAX ? UINT32_MAX
-                                         : (uint32_t)age,
-            .visible = atomic_load(&slot->visible),
-            .claim = atomic_load(&slot->claim),
-            .program = atomic_load(&slot->program),
-        };
-        agent->arrival_sent[i] = true;
-    }
-    if (count) {
         gs_arrivals_encode(&body, agent->conf.hello.node_index, arrivals, count);
         rc = gs_conn_send(&agent->conn, &agent->mac, GS_FRAME_ARRIVED, &body);
         gs_wire_free(&body);
+        count = 0;
     }
-    free(arrivals);
     return rc;
 }
 

@@ -71,7 +71,9 @@ class Ran:
     def when(self, part: str) -> float:
         """When the line with this part came."""
         lines = self.err.splitlines()
-        return next(t for t, line in zip(self.times, lines, strict=True) if part in line)
+        return next(
+            t for t, line in zip(self.times, lines, strict=True) if part in line
+        )
 
 
 class Running:
@@ -303,7 +305,9 @@ class Gang:
         """Give the cluster another plugstack.conf; {ours} stands for the usual row."""
         path = self.cluster.directory / "etc" / "plugstack.conf"
         usual = path.read_text()
-        write_whole(path, "".join(f"{row}\n" for row in rows).format(ours=usual.strip()))
+        write_whole(
+            path, "".join(f"{row}\n" for row in rows).format(ours=usual.strip())
+        )
         try:
             yield
         finally:

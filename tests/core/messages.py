@@ -139,7 +139,19 @@ MESSAGES = {
             "rank": word(32),
             "kind": st.integers(lib.GS_FAIL_EXIT, lib.GS_FAIL_CONFIG),
             "status": word(32),
+            "siblings": word(32),
             "text": line(512),
+        },
+    ),
+    "state": Message(
+        "state",
+        {
+            "node_index": word(32),
+            "rank": word(32),
+            "pid": word(32),
+            "letter": st.integers(ord("A"), ord("z")),
+            "wchan": line(32),
+            "command": line(32),
         },
     ),
     "master": Message(
