@@ -209,7 +209,7 @@ def read_header(raw: bytes) -> tuple[int, ...] | None:
 
 
 @given(
-    st.integers(lib.GS_FRAME_CHALLENGE, lib.GS_FRAME_BYE),
+    st.integers(lib.GS_FRAME_CHALLENGE, lib.GS_FRAME_STATE),
     st.integers(0, lib.GS_BODY_MAX),
     word(32),
 )
@@ -223,7 +223,7 @@ def test_a_header_comes_out_as_it_went_in(kind: int, size: int, sequence: int) -
     "raw",
     [
         header(0, 0, 0),
-        header(lib.GS_FRAME_BYE + 1, 0, 0),
+        header(lib.GS_FRAME_STATE + 1, 0, 0),
         header(255, 0, 0),
         header(lib.GS_FRAME_PING, lib.GS_BODY_MAX + 1, 0),
         header(lib.GS_FRAME_PING, 2**32 - 1, 0),
