@@ -29,8 +29,9 @@ struct gs_agent *gs_agent_create(const struct gs_agentconf *conf)
     agent->conf = *conf;
     agent->conn.fd = agent->prober.fd = -1;
     gs_hold_init(&agent->hold);
+    gs_relay_init(&agent->relay);
     gs_mac_init(&agent->mac, conf->key);
-    explicit_bzero(agent->conf.key, sizeof(agent->conf.key));
+    agent->ranks = calloc(slots, sizeof(*agent->ranks));
     agent->arrival_sent = calloc(slots, sizeof(*agent->arrival_sent));
     agent->exit_sent = calloc(slots, sizeof(*agent->exit_sent));
     agent->exit_seen_us = calloc(slots, sizeof(*agent->exit_seen_us));
@@ -38,11 +39,13 @@ struct gs_agent *gs_agent_create(const struct gs_agentconf *conf)
     agent->pids = calloc(slots, sizeof(*agent->pids));
     agent->told = calloc(slots, sizeof(*agent->told));
     agent->oom_kills = gs_agent_oom_kills();
-    if (!agent->arrival_sent || !agent->exit_sent || !agent->exit_seen_us
-        || !agent->exit_status || !agent->pids || !agent->told) {
+    if (!agent->ranks || !agent->arrival_sent || !agent->exit_sent
+        || !agent->exit_seen_us || !agent->exit_status || !agent->pids
+        || !agent->told) {
         gs_agent_destroy(agent);
         return NULL;
     }
+    memcpy(agent->ranks, conf->ranks, slots * sizeof(*agent->ranks));
     for (uint32_t i = 0; i < slots; i++)
         atomic_store(&agent->exit_status[i], -1);
     return agent;
@@ -59,7 +62,10 @@ void gs_agent_destroy(struct gs_agent *agent)
     gs_conn_close(&agent->conn);
     if (agent->report_open)
         gs_spoolfile_cancel(&agent->report);
+    gs_resolver_stop(&agent->first_resolver);
     gs_mac_wipe(&agent->mac);
+    explicit_bzero(agent->conf.key, sizeof(agent->conf.key));
+    free(agent->ranks);
     free(agent->arrival_sent);
     free(agent->exit_sent);
     free(agent->exit_seen_us);
@@ -102,89 +108,6 @@ void gs_agent_stop(struct gs_agent *agent)
     wake(agent);
 }
 
-/* Nobody is there to decide any more: the local tasks must not start. */
-static void give_up(struct gs_agent *agent, int code, const char *what)
-{
-    if (atomic_load(&agent->conf.page->state) == GS_PAGE_WAIT)
-        gs_error_set(&agent->end,
-                     code,
-                     "gave up the start: %s (srun at %s port %u%s%s)",
-                     what,
-                     agent->conf.root_address,
-                     agent->conf.root_port,
-                     code ? ", " : "",
-                     code ? strerror(code) : "");
-    gs_page_abort(agent->conf.page, 75);
-    agent->finished = true;
-}
-
-static void connect_step(struct gs_agent *agent, int64_t now_us)
-{
-    int64_t limit = (int64_t)agent->conf.spec.timeout_s * 1000000 + GS_AGENT_GRACE_US;
-    int fd, rc;
-
-    if (agent->conn.fd >= 0) {
-        struct pollfd ready = {.fd = agent->conn.fd, .events = POLLOUT};
-        rc = poll(&ready, 1, 0) > 0 ? gs_net_connected(agent->conn.fd) : -EAGAIN;
-        if (rc == 0) {
-            gs_net_tune(agent->conn.fd, GS_AGENT_DEAD_MS);
-            gs_conn_open(&agent->conn, agent->conn.fd, false, now_us);
-            agent->connecting = false;
-            return;
-        }
-        if (rc == -EAGAIN && now_us < agent->try_us + GS_AGENT_TRY_US)
-            return;
-        close(agent->conn.fd);
-        agent->conn.fd = -1;
-        /* srun listens before it launches: refused means it has ended. */
-        if (rc == -ECONNREFUSED) {
-            give_up(agent, ECONNREFUSED, "srun does not listen any more");
-            return;
-        }
-    }
-    if (now_us > agent->begun_us + limit) {
-        give_up(agent, ETIMEDOUT, "no connection");
-        return;
-    }
-    /* A try per slice, spread by node so that a thousand nodes do not retry as one. */
-    if (agent->tries
-        && now_us < agent->try_us + GS_AGENT_TRY_US / 2
-                        + agent->conf.hello.node_index % 64 * 1000)
-        return;
-    agent->tries++;
-    agent->try_us = now_us;
-    fd = gs_net_connect(agent->conf.root_address, agent->conf.root_port);
-    if (fd == -EINVAL)
-        give_up(agent, EINVAL, "its address is not numeric");
-    else if (fd >= 0)
-        agent->conn.fd = fd;
-}
-
-static int say_hello(struct gs_agent *agent, int64_t now_us)
-{
-    struct gs_hello *hello = &agent->conf.hello;
-    struct gs_buffer body = {0};
-    int rc = gs_random(hello->nonce, sizeof(hello->nonce));
-
-    if (rc < 0)
-        return rc;
-    hello->rank_count = agent->conf.page->slot_count;
-    hello->wall_us = gs_clock_wall_us();
-    gs_hello_encode(&body, hello, agent->conf.ranks);
-    rc = gs_conn_send(&agent->conn, &agent->mac, GS_FRAME_HELLO, &body);
-    gs_wire_free(&body);
-    if (rc < 0)
-        return rc;
-    agent->joined = true;
-    agent->ping_us = now_us;
-    if (agent->conf.complaint[0])
-        return gs_agent_refuse(agent, agent->conf.complaint);
-    for (uint32_t i = 0; i < hello->rank_count; i++)
-        if (agent->conf.ranks[i] == 0)
-            gs_agent_master_begin(agent, now_us);
-    return 0;
-}
-
 static int on_go(struct gs_agent *agent, const struct gs_frame *frame, int64_t now_us)
 {
     struct gs_go go;
@@ -216,26 +139,35 @@ static int on_abort(struct gs_agent *agent,
     return 0;
 }
 
-/* A piece of the report; an empty one ends it. A report that cannot be kept costs
- * nobody the start: srun has its own copy. */
-static void on_report(struct gs_agent *agent, const struct gs_frame *frame)
+/* A piece of a report; an empty one ends it. One that cannot be kept costs nobody the
+ * start: srun has its own copy. */
+static int on_report(struct gs_agent *agent, const struct gs_frame *frame)
 {
     const char *dir = agent->conf.spool_dir;
+    uint32_t node;
+    size_t size = frame->size - 4;
 
+    if (gs_index_decode(frame->body, frame->size, &node) < 0)
+        return -EBADMSG;
+    if (node != agent->conf.hello.node_index) {
+        gs_relay_one(&agent->relay, &agent->mac, node, frame);
+        return 0;
+    }
     if (!agent->report_open && dir[0])
         agent->report_open =
             gs_spoolfile_begin(&agent->report, dir, "start.json", NULL) == 0;
-    if (frame->size == 0)
+    if (size == 0)
         agent->report_done = true;
     if (!agent->report_open)
-        return;
-    if (frame->size == 0)
+        return 0;
+    if (size == 0)
         gs_spoolfile_commit(&agent->report);
-    else if (gs_spoolfile_write(&agent->report, frame->body, frame->size) == 0)
-        return;
+    else if (gs_spoolfile_write(&agent->report, frame->body + 4, size) == 0)
+        return 0;
     else
         gs_spoolfile_cancel(&agent->report);
     agent->report_open = false;
+    return 0;
 }
 
 static int on_ping(struct gs_agent *agent, const struct gs_frame *frame, int64_t now_us)
@@ -258,22 +190,28 @@ static int on_frame(struct gs_agent *agent,
 {
     struct gs_probe probe;
 
-    if (!agent->joined)
-        return frame->type == GS_FRAME_CHALLENGE ? say_hello(agent, now_us) : -EBADMSG;
+    if (!agent->joined) {
+        if (frame->type != GS_FRAME_CHALLENGE || agent->challenged)
+            return -EBADMSG;
+        agent->challenged = true;
+        return gs_agent_hello(agent, now_us);
+    }
     switch (frame->type) {
     case GS_FRAME_PING:
         return on_ping(agent, frame, now_us);
     case GS_FRAME_PROBE:
+        gs_relay_all(&agent->relay, &agent->mac, frame);
         if (gs_probe_decode(frame->body, frame->size, &probe, NULL) < 0)
             return -EBADMSG;
         return gs_agent_probe(agent, &probe, now_us);
     case GS_FRAME_GO:
+        gs_relay_all(&agent->relay, &agent->mac, frame);
         return on_go(agent, frame, now_us);
     case GS_FRAME_ABORT:
+        gs_relay_all(&agent->relay, &agent->mac, frame);
         return on_abort(agent, frame, now_us);
     case GS_FRAME_REPORT:
-        on_report(agent, frame);
-        return 0;
+        return on_report(agent, frame);
     default:
         return -EBADMSG;
     }
@@ -297,6 +235,10 @@ static int talk(struct gs_agent *agent, int64_t now_us)
 {
     int rc = receive(agent, now_us);
 
+    if (rc == 0 && agent->challenged && !agent->joined)
+        rc = gs_agent_hello(agent, now_us);
+    if (rc == 0 && agent->joined)
+        rc = gs_relay_serve(&agent->relay, agent, now_us);
     if (rc == 0 && agent->joined)
         rc = gs_agent_report_tasks(agent, now_us);
     if (rc == 0 && agent->joined && !agent->decided_us) {
@@ -310,7 +252,8 @@ static int talk(struct gs_agent *agent, int64_t now_us)
         agent->ping_us = now_us;
         rc = gs_conn_send(&agent->conn, &agent->mac, GS_FRAME_PING, NULL);
     }
-    if (rc == 0 && !agent->joined && now_us > agent->conn.heard_us + GS_AGENT_MUTE_US)
+    if (rc == 0 && !agent->challenged
+        && now_us > agent->conn.heard_us + GS_AGENT_MUTE_US)
         rc = -ETIMEDOUT;
     return rc ? rc : gs_conn_flush(&agent->conn);
 }
@@ -325,10 +268,15 @@ static void end_step(struct gs_agent *agent, int64_t now_us)
     if (now_us > agent->decided_us + GS_AGENT_END_US)
         agent->finished = true;
     if (gone && refused && agent->conn.fd >= 0 && !agent->bye_sent) {
+        struct gs_buffer body = {0};
         agent->bye_sent = true;
-        gs_conn_send(&agent->conn, &agent->mac, GS_FRAME_BYE, NULL);
+        gs_index_encode(&body, agent->conf.hello.node_index);
+        gs_conn_send(&agent->conn, &agent->mac, GS_FRAME_BYE, &body);
+        gs_wire_free(&body);
     }
-    if (agent->conn.fd < 0 ? gone : !refused && agent->report_done)
+    /* A relay stays for its children as long as it is connected itself. */
+    if (agent->conn.fd < 0 ? gone
+                           : !refused && agent->report_done && !agent->relay.count)
         agent->finished = true;
 }
 
@@ -353,6 +301,8 @@ static void wait_for_events(struct gs_agent *agent)
     if (gs_prober_events(&agent->prober))
         fds[count++] = (struct pollfd){.fd = agent->prober.fd,
                                        .events = gs_prober_events(&agent->prober)};
+    if (agent->relay.epoll_fd >= 0)
+        fds[count++] = (struct pollfd){.fd = agent->relay.epoll_fd, .events = POLLIN};
     if (agent->master_resolver.active)
         fds[count++] =
             (struct pollfd){.fd = agent->master_resolver.fd, .events = POLLIN};
@@ -365,23 +315,33 @@ static void wait_for_events(struct gs_agent *agent)
             ;
 }
 
+/* Without the one who decides nobody may start. A part of a heterogeneous step may be
+ * dropped as a stranger while it waits to learn its place: it comes again. */
+static void on_broken(struct gs_agent *agent, int code, int64_t now_us)
+{
+    bool again = agent->conf.heterogeneous && !agent->joined;
+
+    gs_conn_close(&agent->conn);
+    agent->challenged = false;
+    agent->connecting = again;
+    agent->try_us = now_us;
+    if (!again && !agent->decided_us)
+        gs_agent_give_up(agent, code, "the connection is lost");
+}
+
 void gs_agent_run(struct gs_agent *agent)
 {
     int64_t now_us = gs_clock_now_us();
 
-    agent->begun_us = now_us;
-    agent->connecting = true;
+    gs_agent_connect_begin(agent, now_us);
     while (!agent->finished && !atomic_load(&agent->stop)) {
         int rc = 0;
         if (agent->connecting)
-            connect_step(agent, now_us);
+            gs_agent_connect_step(agent, now_us);
         else if (agent->conn.fd >= 0)
             rc = talk(agent, now_us);
-        if (rc < 0) {
-            gs_conn_close(&agent->conn);
-            if (!agent->decided_us)
-                give_up(agent, -rc, "the connection to srun is lost");
-        }
+        if (rc < 0)
+            on_broken(agent, -rc, now_us);
         if (agent->decided_us)
             end_step(agent, now_us);
         if (!agent->finished)
@@ -390,5 +350,8 @@ void gs_agent_run(struct gs_agent *agent)
     }
     gs_page_abort(agent->conf.page, 75);
     gs_hold_release(&agent->hold);
+    gs_relay_close(&agent->relay);
     gs_conn_close(&agent->conn);
+    gs_decider_stop(agent->decider);
+    agent->decider = NULL;
 }

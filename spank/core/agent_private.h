@@ -13,16 +13,19 @@
 #include <stdint.h>
 
 #include "conn_private.h"
+#include "decider_private.h"
 #include "error.h"
 #include "hold_private.h"
 #include "page_private.h"
 #include "proof_private.h"
+#include "relay_private.h"
 #include "resolve_private.h"
 #include "spec.h"
 #include "spool.h"
 #include "wire.h"
 
 #define GS_AGENT_TRY_US 200000    /* one connect; a lost SYN costs this, not 1 s */
+#define GS_AGENT_SRUN_US 3000000  /* without an answer for this long: not reachable */
 #define GS_AGENT_MUTE_US 10000000 /* connected, but the other side says nothing */
 #define GS_AGENT_KIN_US 5000      /* a killed task's siblings die within this, or not */
 #define GS_AGENT_STATE_US 1000000 /* how often tasks that are late are looked at */
@@ -34,7 +37,12 @@
 struct gs_agentconf {
     uint8_t key[GS_KEY_SIZE];
     char root_address[GS_ADDR_SIZE];
-    uint16_t root_port;
+    uint16_t root_port;      /* 0 = the first node decides (rendezvous=node) */
+    uint16_t first_ports[2]; /* of the first node, for those that cannot reach srun */
+    char first_node[GS_NAME_SIZE];
+    bool heterogeneous; /* index and ranks are the part's; tasks know better */
+    uint32_t user_id;
+    char step_nodes[2048];
     struct gs_hello hello; /* identity; ranks and nonce are filled in by the agent */
     const uint32_t *ranks; /* of this node's tasks, by local index; not copied */
     struct gs_spec spec;
@@ -52,7 +60,13 @@ struct gs_agent {
     struct gs_agentconf conf;
     struct gs_mac mac;
     struct gs_conn conn;
-    bool connecting, joined, finished;
+    bool connecting, challenged, joined, finished;
+    bool to_first; /* srun could not be reached */
+    char first_address[GS_ADDR_SIZE];
+    struct gs_resolver first_resolver;
+    struct gs_relay relay; /* on the first node */
+    struct gs_decider *decider;
+    uint32_t *ranks; /* by local index */
     bool master_sent;
     int64_t begun_us, try_us, ping_us, decided_us;
     uint32_t tries;
@@ -91,7 +105,13 @@ void gs_agent_task_exit(struct gs_agent *agent, uint32_t local, int status);
 void gs_agent_launch_failed(struct gs_agent *agent);
 void gs_agent_stop(struct gs_agent *agent);
 
-/* Parts of the agent, in agent_tasks.c and agent_master.c. */
+/* Parts of the agent: agent_connect.c. */
+void gs_agent_connect_begin(struct gs_agent *agent, int64_t now_us);
+void gs_agent_connect_step(struct gs_agent *agent, int64_t now_us);
+int gs_agent_hello(struct gs_agent *agent, int64_t now_us);
+void gs_agent_give_up(struct gs_agent *agent, int code, const char *what);
+
+/* agent_tasks.c and agent_master.c. */
 int gs_agent_refuse(struct gs_agent *agent, const char *text);
 int gs_agent_send_fail(struct gs_agent *agent, const struct gs_fail *fail);
 int64_t gs_agent_oom_kills(void);

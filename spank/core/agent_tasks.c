@@ -31,7 +31,7 @@ static struct gs_arrival describe_arrival(const struct gs_agent *agent,
     int64_t age = now_us - atomic_load(&slot->arrived_us);
 
     return (struct gs_arrival){
-        .rank = agent->conf.ranks[local],
+        .rank = agent->ranks[local],
         .age_us = age < 0            ? 0
                   : age > UINT32_MAX ? UINT32_MAX
                                      : (uint32_t)age,
@@ -93,7 +93,7 @@ static struct gs_fail describe_exit(struct gs_agent *agent, uint32_t local, int 
     uint32_t state = atomic_load(&slot->state);
     struct gs_fail fail = {
         .node_index = agent->conf.hello.node_index,
-        .rank = agent->conf.ranks[local],
+        .rank = agent->ranks[local],
         .kind = GS_FAIL_EXIT,
     };
 
@@ -202,7 +202,7 @@ static int send_state(struct gs_agent *agent, uint32_t local)
 {
     struct gs_state state = {
         .node_index = agent->conf.hello.node_index,
-        .rank = agent->conf.ranks[local],
+        .rank = agent->ranks[local],
         .pid = (uint32_t)atomic_load(&agent->pids[local]),
     };
     struct gs_buffer body = {0};

@@ -11,36 +11,49 @@
 
 #define COUNT_MAX (1U << 24)
 
+int gs_gang_size(struct gs_gang *gang, uint32_t node_count, uint32_t task_count)
+{
+    struct gs_node *nodes;
+    struct gs_task *tasks;
+
+    if (!node_count || !task_count || node_count > COUNT_MAX || task_count > COUNT_MAX
+        || gang->node_count)
+        return -EINVAL;
+    nodes = calloc(node_count, sizeof(*nodes));
+    tasks = calloc(task_count, sizeof(*tasks));
+    if (!nodes || !tasks) {
+        free(nodes);
+        free(tasks);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < node_count; i++)
+        nodes[i].hello_us = nodes[i].lost_us = nodes[i].silent_us =
+            nodes[i].hello_rtt_us = -1;
+    for (uint32_t i = 0; i < task_count; i++) {
+        tasks[i].node = tasks[i].visible = GS_NO_RANK;
+        tasks[i].arrived_us = -1;
+    }
+    gang->nodes = nodes;
+    gang->tasks = tasks;
+    gang->node_count = node_count;
+    gang->task_count = task_count;
+    return 0;
+}
+
 struct gs_gang *gs_gang_create(uint32_t node_count,
                                uint32_t task_count,
                                int64_t timeout_us)
 {
-    struct gs_gang *gang;
+    struct gs_gang *gang = calloc(1, sizeof(*gang));
 
-    if (!node_count || !task_count || node_count > COUNT_MAX || task_count > COUNT_MAX)
-        return NULL;
-    gang = calloc(1, sizeof(*gang));
     if (!gang)
         return NULL;
-    gang->nodes = calloc(node_count, sizeof(*gang->nodes));
-    gang->tasks = calloc(task_count, sizeof(*gang->tasks));
-    if (!gang->nodes || !gang->tasks) {
-        gs_gang_destroy(gang);
-        return NULL;
-    }
-    gang->node_count = node_count;
-    gang->task_count = task_count;
     gang->timeout_us = timeout_us;
     gang->first_us = gang->deadline_us = gang->decided_us = gang->suspect_us = -1;
     gang->fail_node = gang->fail_rank = gang->suspect_rank = GS_NO_RANK;
-    for (uint32_t i = 0; i < node_count; i++) {
-        gang->nodes[i].hello_us = gang->nodes[i].lost_us = -1;
-        gang->nodes[i].silent_us = gang->nodes[i].hello_rtt_us = -1;
-    }
-    for (uint32_t i = 0; i < task_count; i++) {
-        gang->tasks[i].node = GS_NO_RANK;
-        gang->tasks[i].visible = GS_NO_RANK;
-        gang->tasks[i].arrived_us = -1;
+    if ((node_count || task_count) && gs_gang_size(gang, node_count, task_count) < 0) {
+        free(gang);
+        return NULL;
     }
     return gang;
 }
@@ -91,55 +104,10 @@ int gs_gang_expect(struct gs_gang *gang,
     return 0;
 }
 
-bool gs_gang_is_ours(struct gs_gang *gang,
-                     uint32_t job_id,
-                     uint32_t step_id,
-                     uint32_t restart_count)
-{
-    if (job_id == gang->job_id && step_id == gang->step_id
-        && restart_count == gang->restart_count)
-        return true;
-    gang->stale_count++;
-    return false;
-}
-
-/* The ranks a node reports against the ones the step's layout gives it. */
-static bool same_ranks(const struct gs_gang *gang,
-                       const struct gs_node *node,
-                       const struct gs_hello *hello)
-{
-    uint32_t index = (uint32_t)(node - gang->nodes);
-
-    if (node->rank_count != hello->rank_count)
-        return false;
-    for (uint32_t i = 0; i < hello->rank_count; i++) {
-        uint32_t rank = gs_hello_rank(hello, i);
-        if (rank >= gang->task_count || gang->tasks[rank].node != index)
-            return false;
-    }
-    return true;
-}
-
-static int learn_ranks(struct gs_gang *gang, const struct gs_hello *hello)
-{
-    uint32_t *ranks = calloc(hello->rank_count ? hello->rank_count : 1, sizeof(*ranks));
-    int rc;
-
-    if (!ranks)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < hello->rank_count; i++)
-        ranks[i] = gs_hello_rank(hello, i);
-    rc = gs_gang_expect(
-        gang, hello->node_index, hello->node_name, ranks, hello->rank_count);
-    free(ranks);
-    return rc;
-}
-
-/* What a node says contradicts the step: that refuses the start, naming the node. */
-static void contradict(struct gs_gang *gang,
-                       uint32_t node,
-                       const char *text,
-                       int64_t now_us)
+void gs_gang_contradict(struct gs_gang *gang,
+                        uint32_t node,
+                        const char *text,
+                        int64_t now_us)
 {
     bool known = node < gang->node_count;
 
@@ -153,57 +121,6 @@ static void contradict(struct gs_gang *gang,
     gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
 }
 
-static int misfit(struct gs_gang *gang,
-                  const struct gs_hello *hello,
-                  int64_t now_us,
-                  struct gs_error *error)
-{
-    struct gs_error text;
-    int rc =
-        gs_error_set(&text,
-                     EINVAL,
-                     "%s says it is node %u of %u with %u of %u tasks, the step has "
-                     "%u nodes and %u tasks",
-                     hello->node_name,
-                     hello->node_index,
-                     hello->node_count,
-                     hello->rank_count,
-                     hello->task_count,
-                     gang->node_count,
-                     gang->task_count);
-
-    contradict(gang, hello->node_index, text.text, now_us);
-    if (error)
-        *error = text;
-    return rc;
-}
-
-int gs_gang_hello(struct gs_gang *gang,
-                  const struct gs_hello *hello,
-                  int64_t now_us,
-                  struct gs_error *error)
-{
-    struct gs_node *node;
-
-    if (!gs_gang_is_ours(gang, hello->job_id, hello->step_id, hello->restart_count))
-        return -ESTALE;
-    if (hello->node_index >= gang->node_count || hello->node_count != gang->node_count
-        || hello->task_count != gang->task_count)
-        return misfit(gang, hello, now_us, error);
-    node = &gang->nodes[hello->node_index];
-    if (node->hello_us >= 0)
-        return -EALREADY;
-    if (node->rank_count ? !same_ranks(gang, node, hello) : learn_ranks(gang, hello))
-        return misfit(gang, hello, now_us, error);
-    node->hello_us = now_us;
-    gang->connected_count++;
-    if (gang->first_us < 0) {
-        gang->first_us = now_us;
-        gang->deadline_us = now_us + gang->timeout_us;
-    }
-    return 0;
-}
-
 int gs_gang_arrive(
     struct gs_gang *gang, uint32_t node, uint32_t rank, uint32_t claim, int64_t when_us)
 {
@@ -214,7 +131,7 @@ int gs_gang_arrive(
     if (rank >= gang->task_count || gang->tasks[rank].node != node) {
         struct gs_error text;
         gs_error_set(&text, 0, "reports rank %u, which is not its own", rank);
-        contradict(gang, node, text.text, when_us);
+        gs_gang_contradict(gang, node, text.text, when_us);
         return -EINVAL;
     }
     task = &gang->tasks[rank];
@@ -303,6 +220,10 @@ int gs_gang_fail(struct gs_gang *gang, const struct gs_fail *fail, int64_t now_u
 
     if (fail->node_index >= gang->node_count)
         return -EINVAL;
+    if (fail->kind == GS_FAIL_LOST) {
+        gs_gang_lost(gang, fail->node_index, fail->text, now_us);
+        return 0;
+    }
     if (fail->rank == GS_NO_RANK) {
         fail_node(gang, fail, now_us);
         return 0;

@@ -74,6 +74,7 @@ struct gs_node {
     int64_t hello_us;  /* -1 = never connected */
     int64_t lost_us;   /* -1 = not lost */
     int64_t silent_us; /* last sign of life if it is overdue, else -1 */
+    bool gone;         /* said goodbye after the decision */
     bool failed;       /* launch or configuration; text says why */
     bool wired;
     bool probed;                /* a probe's result is in */
@@ -91,7 +92,8 @@ struct gs_gang {
     uint32_t node_count;
     uint32_t task_count;
     int64_t timeout_us;
-    bool wiring; /* release waits for every node's proof */
+    char step_nodes[2048]; /* node list told by a node, "" = none */
+    bool wiring;           /* release waits for every node's proof */
     struct gs_node *nodes;
     struct gs_task *tasks;
     uint32_t connected_count; /* nodes that said hello */
@@ -113,11 +115,20 @@ struct gs_gang {
 };
 
 /* A gang of node_count nodes and task_count tasks; NULL when memory is short or a
- * count is 0 or over 16 million. Destroy with gs_gang_destroy() (NULL is fine). */
+ * count is over 16 million. 0 and 0: not known yet, the first hello tells (the parts of
+ * a heterogeneous step know only themselves). Destroy with gs_gang_destroy() (NULL is
+ * fine). */
 struct gs_gang *gs_gang_create(uint32_t node_count,
                                uint32_t task_count,
                                int64_t timeout_us);
 void gs_gang_destroy(struct gs_gang *gang);
+
+/* Says how large it is, once. 0, -ENOMEM, or -EINVAL as above. */
+int gs_gang_size(struct gs_gang *gang, uint32_t node_count, uint32_t task_count);
+
+/* Gives the nodes that have no name yet those names of a node list that no other node
+ * has, in order: as a set they are right, one by one they may not be. */
+void gs_gang_name_rest(struct gs_gang *gang);
 
 /* Says which node has which ranks, before anything else is fed for that node. Returns
  * 0, -ENOMEM, or -EINVAL (node or rank out of range, rank given twice). */

@@ -11,4 +11,11 @@ void gs_gang_decide(struct gs_gang *gang,
                     uint8_t code,
                     int64_t now_us);
 
+/* What a node says contradicts the step: that refuses the start, naming the node (an
+ * index out of range: nobody). Ignored after the decision. */
+void gs_gang_contradict(struct gs_gang *gang,
+                        uint32_t node,
+                        const char *text,
+                        int64_t now_us);
+
 #endif

@@ -83,7 +83,7 @@ static void judge_suspect(struct gs_gang *gang, int64_t now_us)
 
 enum gs_outcome gs_gang_tick(struct gs_gang *gang, int64_t now_us)
 {
-    bool everybody = gang->arrived_count == gang->task_count;
+    bool everybody = gang->task_count && gang->arrived_count == gang->task_count;
 
     if (gang->outcome != GS_WAITING)
         return gang->outcome;

@@ -22,6 +22,7 @@ void gs_hello_encode(struct gs_buffer *buffer,
     gs_put_number(buffer, (uint64_t)hello->wall_us, 8);
     gs_put_text(buffer, hello->node_name, sizeof(hello->node_name));
     gs_put_text(buffer, hello->version, sizeof(hello->version));
+    gs_put_text(buffer, hello->step_nodes, sizeof(hello->step_nodes));
     gs_put_number(buffer, hello->rank_count, 4);
     for (uint32_t i = 0; i < hello->rank_count; i++)
         gs_put_number(buffer, ranks[i], 4);
@@ -47,6 +48,7 @@ int gs_hello_decode(const uint8_t *body,
     hello.wall_us = (int64_t)gs_get_number(&reader, 8);
     gs_get_text(&reader, hello.node_name, sizeof(hello.node_name));
     gs_get_text(&reader, hello.version, sizeof(hello.version));
+    gs_get_text(&reader, hello.step_nodes, sizeof(hello.step_nodes));
     hello.rank_count = (uint32_t)gs_get_number(&reader, 4);
     hello.ranks = gs_get_bytes(&reader, (size_t)hello.rank_count * 4);
     int rc = gs_reader_end(&reader, error);
@@ -86,7 +88,7 @@ int gs_fail_decode(const uint8_t *body,
     fail.status = (uint32_t)gs_get_number(&reader, 4);
     fail.siblings = (uint32_t)gs_get_number(&reader, 4);
     gs_get_text(&reader, fail.text, sizeof(fail.text));
-    if (fail.kind < GS_FAIL_EXIT || fail.kind > GS_FAIL_CONFIG)
+    if (fail.kind < GS_FAIL_EXIT || fail.kind > GS_FAIL_LOST)
         reader.failed = true;
     int rc = gs_reader_end(&reader, error);
     if (rc == 0)
@@ -291,6 +293,22 @@ void gs_arrivals_encode(struct gs_buffer *buffer,
         gs_put_number(buffer, arrivals[i].claim, 4);
         gs_put_number(buffer, arrivals[i].program, 4);
     }
+}
+
+void gs_index_encode(struct gs_buffer *buffer, uint32_t node_index)
+{
+    gs_put_number(buffer, node_index, 4);
+}
+
+int gs_index_decode(const uint8_t *body, size_t size, uint32_t *ret_node_index)
+{
+    struct gs_reader reader = {.at = body, .left = size};
+    uint32_t node_index = (uint32_t)gs_get_number(&reader, 4);
+
+    if (reader.failed)
+        return -EBADMSG;
+    *ret_node_index = node_index;
+    return 0;
 }
 
 int gs_arrivals_count(const uint8_t *body, size_t size, uint32_t *ret_node_index)

@@ -39,7 +39,8 @@ struct gs_slot {
     _Atomic uint32_t state;
     _Atomic uint32_t visible;
     _Atomic uint32_t claim;
-    _Atomic uint32_t program; /* errno of executing the program, 0 = it can be */
+    _Atomic uint32_t rank, node; /* as its environment has them */
+    _Atomic uint32_t program;    /* errno of executing the program, 0 = it can be */
     _Atomic int64_t arrived_us;
     char text[GS_TEXT_SIZE]; /* GS_SLOT_CONFIG: why; read as hostile */
 };
@@ -50,7 +51,9 @@ struct gs_page {
     _Atomic int64_t guard_us; /* waiting tasks give up at this moment */
     uint32_t slot_count;
     size_t size;
-    struct gs_go go; /* valid once state is GS_PAGE_GO */
+    uint32_t printer; /* local index of the task that prints words */
+    char words[8192]; /* "" = nothing to print here */
+    struct gs_go go;  /* valid once state is GS_PAGE_GO */
     struct gs_slot slots[];
 };
 

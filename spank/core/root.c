@@ -45,11 +45,10 @@ struct gs_root *gs_root_create(struct gs_gang *gang,
     root->misfit_us = -1;
     snprintf(root->version, sizeof(root->version), "%s", version);
     gs_mac_init(&root->mac, key);
-    root->by_node = calloc(gang->node_count, sizeof(*root->by_node));
     root->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     root->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!root->by_node || root->epoll_fd < 0 || root->wake_fd < 0
-        || watch(root, listen_fd) < 0 || watch(root, root->wake_fd) < 0) {
+    if (root->epoll_fd < 0 || root->wake_fd < 0 || watch(root, listen_fd) < 0
+        || watch(root, root->wake_fd) < 0) {
         gs_error_set(
             error, errno, "the start barrier cannot be set up: %s", strerror(errno));
         gs_root_destroy(root);
@@ -147,23 +146,18 @@ static void handle(struct gs_root *root, int max_wait_ms)
         gs_peers_accept(root, now_us);
 }
 
+/* Everything but reports is for all nodes alike: a peer that relays passes it on. */
 static void tell_go(struct gs_root *root, int64_t now_us)
 {
-    int64_t t0_us = gs_clock_wall_us();
+    struct gs_go go = {.master_port = root->master.port, .t0_us = gs_clock_wall_us()};
+    struct gs_buffer body = {0};
 
-    for (uint32_t i = 0; i < root->gang->node_count; i++) {
-        struct gs_go go = {
-            .master_port = root->master.port,
-            .t0_us = t0_us,
-        };
-        struct gs_buffer body = {0};
-        snprintf(
-            go.master_addr, sizeof(go.master_addr), "%s", gs_root_master_addr(root));
-        gs_go_encode(&body, &go);
-        if (root->by_node[i])
-            gs_peer_send(root, root->by_node[i], GS_FRAME_GO, &body, now_us);
-        gs_wire_free(&body);
-    }
+    snprintf(go.master_addr, sizeof(go.master_addr), "%s", gs_root_master_addr(root));
+    gs_go_encode(&body, &go);
+    for (struct gs_peer *peer = root->peers; peer; peer = peer->next)
+        if (peer->node != GS_NO_RANK)
+            gs_peer_send(root, peer, GS_FRAME_GO, &body, now_us);
+    gs_wire_free(&body);
 }
 
 void gs_root_abort(struct gs_root *root, struct gs_peer *peer, int64_t now_us)
@@ -190,22 +184,22 @@ static void tell(struct gs_root *root, int64_t now_us)
         tell_go(root, now_us);
         return;
     }
-    for (uint32_t i = 0; i < root->gang->node_count; i++)
-        if (root->by_node[i])
-            gs_root_abort(root, root->by_node[i], now_us);
+    for (struct gs_peer *peer = root->peers; peer; peer = peer->next)
+        if (peer->node != GS_NO_RANK)
+            gs_root_abort(root, peer, now_us);
 }
 
 bool gs_root_all_gone(const struct gs_root *root)
 {
-    return root->goodbye_count >= root->gang->node_count;
+    return root->gang->node_count && root->goodbye_count >= root->gang->node_count;
 }
 
 static bool is_done(const struct gs_root *root, int64_t now_us)
 {
     if (now_us > root->ending_us + GS_ROOT_END_US)
         return true;
-    for (const struct gs_peer *p = root->peers; p; p = p->next)
-        if (p->node != GS_NO_RANK && !p->gone)
+    for (uint32_t i = 0; i < root->gang->node_count; i++)
+        if (root->by_node && root->by_node[i] && !root->gang->nodes[i].gone)
             return false;
     return true;
 }
@@ -228,13 +222,16 @@ enum gs_rootevent gs_root_step(struct gs_root *root, int max_wait_ms)
         gs_gang_end(root->gang, atomic_load(&root->end) == 2, now_us);
     if (root->gang->outcome == GS_WAITING)
         return GS_ROOT_WAITING;
+    gs_gang_name_rest(root->gang);
+    if (root->before_tell)
+        root->before_tell(root->before_tell_arg);
     tell(root, now_us);
     return GS_ROOT_DECIDED;
 }
 
 uint32_t gs_root_keeper(const struct gs_root *root)
 {
-    uint32_t node = root->gang->tasks[0].node;
+    uint32_t node = root->gang->task_count ? root->gang->tasks[0].node : GS_NO_RANK;
 
     if (node < root->gang->node_count && root->by_node[node])
         return node;
@@ -244,19 +241,29 @@ uint32_t gs_root_keeper(const struct gs_root *root)
     return GS_NO_RANK;
 }
 
+static void send_piece(
+    struct gs_root *root, uint32_t node, const char *piece, size_t size, int64_t now_us)
+{
+    struct gs_buffer body = {0};
+
+    gs_index_encode(&body, node);
+    gs_put_bytes(&body, piece, size);
+    gs_peer_send(root, root->by_node[node], GS_FRAME_REPORT, &body, now_us);
+    gs_wire_free(&body);
+}
+
 void gs_root_send_report(struct gs_root *root, uint32_t node, const char *report)
 {
-    struct gs_peer *peer = root->by_node[node];
     size_t size = strlen(report);
     int64_t now_us = gs_clock_now_us();
 
-    for (size_t at = 0; peer && at < size; at += GS_ROOT_PIECE) {
-        size_t piece = size - at < GS_ROOT_PIECE ? size - at : GS_ROOT_PIECE;
-        struct gs_buffer body = {0};
-        gs_put_bytes(&body, report + at, piece);
-        gs_peer_send(root, peer, GS_FRAME_REPORT, &body, now_us);
-        gs_wire_free(&body);
-    }
-    if (peer)
-        gs_peer_send(root, peer, GS_FRAME_REPORT, NULL, now_us);
+    if (!root->by_node || !root->by_node[node])
+        return;
+    for (size_t at = 0; at < size; at += GS_ROOT_PIECE)
+        send_piece(root,
+                   node,
+                   report + at,
+                   size - at < GS_ROOT_PIECE ? size - at : GS_ROOT_PIECE,
+                   now_us);
+    send_piece(root, node, "", 0, now_us);
 }

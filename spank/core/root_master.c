@@ -52,9 +52,9 @@ static void probe_all(struct gs_root *root, int64_t now_us)
     root->round++;
     root->misfit_us = -1;
     gs_gang_unwire(root->gang);
-    for (uint32_t i = 0; i < root->gang->node_count; i++)
-        if (root->by_node[i])
-            gs_root_probe(root, root->by_node[i], now_us);
+    for (struct gs_peer *peer = root->peers; peer; peer = peer->next)
+        if (peer->node != GS_NO_RANK)
+            gs_root_probe(root, peer, now_us);
 }
 
 int gs_root_on_master(struct gs_root *root,
@@ -67,7 +67,8 @@ int gs_root_on_master(struct gs_root *root,
 
     if (rc < 0)
         return rc;
-    if (root->have_master || root->gang->tasks[0].node != peer->node)
+    if (root->have_master || root->gang->tasks[0].node != master.node_index
+        || !gs_peer_speaks_for(root, peer, master.node_index))
         return -EBADMSG;
     root->master = master;
     root->have_master = true;
@@ -108,7 +109,7 @@ int gs_root_on_reach(struct gs_root *root,
 
     if (rc < 0)
         return rc;
-    if (reach.node_index != peer->node)
+    if (!gs_peer_speaks_for(root, peer, reach.node_index))
         return -EBADMSG;
     if (reach.round != root->round)
         return 0; /* of an address given up meanwhile */

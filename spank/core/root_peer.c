@@ -25,12 +25,17 @@ static void watch_out(struct gs_root *root, struct gs_peer *peer)
     epoll_ctl(root->epoll_fd, EPOLL_CTL_MOD, peer->conn.fd, &event);
 }
 
+bool gs_peer_speaks_for(const struct gs_root *root,
+                        const struct gs_peer *peer,
+                        uint32_t node)
+{
+    return node < root->gang->node_count && root->by_node[node] == peer;
+}
+
 static void forget(struct gs_root *root, struct gs_peer *peer)
 {
     if (peer->node == GS_NO_RANK)
         root->stranger_count--;
-    else if (root->by_node[peer->node] == peer)
-        root->by_node[peer->node] = NULL;
     if (peer->previous)
         peer->previous->next = peer->next;
     else
@@ -41,15 +46,29 @@ static void forget(struct gs_root *root, struct gs_peer *peer)
     free(peer);
 }
 
+/* A node will say nothing more: before the decision it is lost, after it gone. */
+static void node_left(struct gs_root *root,
+                      uint32_t node,
+                      const char *why,
+                      int64_t now_us)
+{
+    root->by_node[node] = NULL;
+    if (!root->decided)
+        gs_gang_lost(root->gang, node, why, now_us);
+    else if (!root->gang->nodes[node].gone)
+        root->goodbye_count++;
+    root->gang->nodes[node].gone = root->decided;
+}
+
 void gs_peer_drop(struct gs_root *root,
                   struct gs_peer *peer,
                   const char *why,
                   int64_t now_us)
 {
-    if (peer->node != GS_NO_RANK && !root->decided)
-        gs_gang_lost(root->gang, peer->node, why, now_us);
-    if (peer->node != GS_NO_RANK && root->decided && !peer->gone)
-        root->goodbye_count++; /* it will not say it any more */
+    if (peer->node != GS_NO_RANK)
+        for (uint32_t i = 0; i < root->gang->node_count; i++)
+            if (root->by_node[i] == peer)
+                node_left(root, i, why, now_us);
     forget(root, peer);
 }
 
@@ -134,6 +153,28 @@ static int refuse_version(struct gs_root *root,
     return gs_gang_fail(root->gang, &fail, now_us);
 }
 
+/* Room for the nodes, as soon as their number is known. */
+static bool has_table(struct gs_root *root)
+{
+    if (!root->by_node && root->gang->node_count)
+        root->by_node = calloc(root->gang->node_count, sizeof(*root->by_node));
+    return root->by_node != NULL;
+}
+
+static void note_address(struct gs_root *root,
+                         const struct gs_peer *peer,
+                         const struct gs_hello *hello,
+                         int64_t now_us)
+{
+    struct gs_node *node = &root->gang->nodes[hello->node_index];
+    int64_t rtt_us = now_us - peer->challenged_us;
+
+    gs_net_peer_text(peer->conn.fd, node->address);
+    node->hello_rtt_us = rtt_us;
+    node->clock_offset_us = hello->wall_us - (gs_clock_wall_us() - rtt_us / 2);
+}
+
+/* The first hello of a connection is its own; further ones are of nodes it relays. */
 static int on_hello(struct gs_root *root,
                     struct gs_peer *peer,
                     const struct gs_frame *frame,
@@ -141,26 +182,25 @@ static int on_hello(struct gs_root *root,
 {
     struct gs_hello hello;
     struct gs_error error;
-    struct gs_node *node;
-    int64_t rtt_us = now_us - peer->challenged_us;
+    bool own = peer->node == GS_NO_RANK;
     int rc = gs_hello_decode(frame->body, frame->size, &hello, &error);
 
     if (rc == 0 && !root->decided)
         rc = gs_gang_hello(root->gang, &hello, now_us, &error);
-    if (rc < 0 || hello.node_index >= root->gang->node_count
+    if (rc < 0 || !has_table(root) || hello.node_index >= root->gang->node_count
         || root->by_node[hello.node_index])
         return rc < 0 ? rc : -EBADMSG;
-    node = &root->gang->nodes[hello.node_index];
-    root->stranger_count--;
-    peer->node = hello.node_index;
-    root->by_node[peer->node] = peer;
+    root->by_node[hello.node_index] = peer;
+    if (own) {
+        root->stranger_count--;
+        peer->node = hello.node_index;
+    }
     if (root->decided) { /* too late: it must not keep its tasks waiting */
         gs_root_abort(root, peer, now_us);
         return 0;
     }
-    gs_net_peer_text(peer->conn.fd, node->address);
-    node->hello_rtt_us = rtt_us;
-    node->clock_offset_us = hello.wall_us - (gs_clock_wall_us() - rtt_us / 2);
+    if (own)
+        note_address(root, peer, &hello, now_us);
     if (strcmp(hello.version, root->version) != 0)
         return refuse_version(root, &hello, now_us);
     gs_root_probe(root, peer, now_us);
@@ -175,7 +215,7 @@ static int on_arrived(struct gs_root *root,
     uint32_t node;
     int count = gs_arrivals_count(frame->body, frame->size, &node);
 
-    if (count < 0 || node != peer->node)
+    if (count < 0 || !gs_peer_speaks_for(root, peer, node))
         return -EBADMSG;
     for (uint32_t i = 0; i < (uint32_t)count; i++) {
         struct gs_arrival one;
@@ -197,7 +237,7 @@ static int on_state(struct gs_root *root,
     struct gs_state state;
     int rc = gs_state_decode(frame->body, frame->size, &state, NULL);
 
-    if (rc < 0 || state.node_index != peer->node)
+    if (rc < 0 || !gs_peer_speaks_for(root, peer, state.node_index))
         return -EBADMSG;
     gs_gang_state(root->gang, &state, now_us);
     return 0;
@@ -213,15 +253,23 @@ static int on_fail(struct gs_root *root,
 
     if (rc < 0)
         return rc;
-    return fail.node_index == peer->node ? gs_gang_fail(root->gang, &fail, now_us)
-                                         : -EBADMSG;
+    return gs_peer_speaks_for(root, peer, fail.node_index)
+               ? gs_gang_fail(root->gang, &fail, now_us)
+               : -EBADMSG;
 }
 
-static int on_bye(struct gs_root *root, struct gs_peer *peer)
+static int on_bye(struct gs_root *root,
+                  const struct gs_peer *peer,
+                  const struct gs_frame *frame)
 {
-    if (!peer->gone)
+    uint32_t node;
+
+    if (gs_index_decode(frame->body, frame->size, &node) < 0
+        || !gs_peer_speaks_for(root, peer, node))
+        return -EBADMSG;
+    if (!root->gang->nodes[node].gone)
         root->goodbye_count++;
-    peer->gone = true;
+    root->gang->nodes[node].gone = true;
     return 0;
 }
 
@@ -247,7 +295,9 @@ static int on_frame(struct gs_root *root,
     case GS_FRAME_PING:
         return 0;
     case GS_FRAME_BYE:
-        return on_bye(root, peer);
+        return on_bye(root, peer, frame);
+    case GS_FRAME_HELLO:
+        return on_hello(root, peer, frame, now_us);
     default:
         return -EBADMSG;
     }

@@ -9,10 +9,9 @@
 
 struct gs_peer {
     struct gs_conn conn;
-    uint32_t node;         /* GS_NO_RANK until its hello is verified */
+    uint32_t node;         /* its own; GS_NO_RANK until its hello is verified */
     int64_t accepted_us;   /* or since when srun runs again */
     int64_t challenged_us; /* its hello is the answer: a round trip */
-    bool gone;             /* said goodbye */
     bool watching_out;     /* epoll waits for room to send */
     struct gs_peer *next, *previous;
 };
@@ -31,14 +30,19 @@ struct gs_root {
     bool have_master;
     struct gs_master master;
     uint32_t candidate, round;
-    int64_t misfit_us; /* first failed probe of this round, -1 = none */
-    _Atomic int end;   /* 0, 1 = ended by Slurm, 2 = cancelled */
+    int64_t misfit_us;              /* first failed probe of this round, -1 = none */
+    void (*before_tell)(void *arg); /* NULL = nothing; the decision is made */
+    void *before_tell_arg;
+    _Atomic int end; /* 0, 1 = ended by Slurm, 2 = cancelled */
 };
 
 /* Tells one node that the start is refused or cancelled. */
 void gs_root_abort(struct gs_root *root, struct gs_peer *peer, int64_t now_us);
 
-/* Peers: root_peer.c. */
+/* Peers: root_peer.c. A peer speaks for its own node and for those it relays. */
+bool gs_peer_speaks_for(const struct gs_root *root,
+                        const struct gs_peer *peer,
+                        uint32_t node);
 void gs_peers_accept(struct gs_root *root, int64_t now_us);
 void gs_peer_event(struct gs_root *root,
                    struct gs_peer *peer,

@@ -258,12 +258,18 @@ static char *fold_ranks(const struct gs_gang *gang,
 {
     uint32_t *ranks = calloc(gang->task_count, sizeof(*ranks)), count = 0;
     char *folded = NULL;
+    bool rest = false;
 
     for (uint32_t i = 0; ranks && i < group->count; i++) {
         const struct gs_node *node = &gang->nodes[group->nodes[i]];
+        rest |= node->rank_count == 0;
         for (uint32_t k = 0; k < node->rank_count; k++)
             ranks[count++] = node->ranks[k];
     }
+    /* Nodes that never said theirs have, together, the ranks that nobody claimed. */
+    for (uint32_t i = 0; ranks && rest && i < gang->task_count; i++)
+        if (!gang->tasks[i].expected)
+            ranks[count++] = i;
     if (ranks)
         folded = gs_ranks_fold(ranks, count);
     free(ranks);

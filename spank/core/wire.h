@@ -39,7 +39,7 @@ enum gs_frame_type {
     GS_FRAME_PING = 8,      /* both ways */
     GS_FRAME_GO = 9,        /* root: release */
     GS_FRAME_ABORT = 10,    /* root: refuse */
-    GS_FRAME_REPORT = 11,   /* root: a piece of the report, for one node to keep */
+    GS_FRAME_REPORT = 11,   /* root: a piece of the report, for the node it names */
     GS_FRAME_BYE = 12,      /* node: all its tasks are gone */
     GS_FRAME_STATE = 13     /* node: what a task that has not arrived is doing */
 };
@@ -49,7 +49,8 @@ enum gs_fail_kind {
     GS_FAIL_SIGNAL = 2, /* task was killed before the start; status = signal */
     GS_FAIL_ASKED = 3,  /* task ended itself on a signal it was sent; status = signal */
     GS_FAIL_LAUNCH = 4, /* slurmstepd gave up before its tasks reached the barrier */
-    GS_FAIL_CONFIG = 5  /* options or environment cannot work; text says why */
+    GS_FAIL_CONFIG = 5, /* options or environment cannot work; text says why */
+    GS_FAIL_LOST = 6,   /* a relayed node's connection broke; text says how */
 };
 
 enum gs_reach_result {
@@ -76,7 +77,8 @@ struct gs_hello {
     uint32_t task_count; /* of the whole step */
     int64_t wall_us;     /* the node's wall clock when it wrote this */
     char node_name[GS_NAME_SIZE];
-    char version[32]; /* of the plugin */
+    char version[32];      /* of the plugin */
+    char step_nodes[2048]; /* the step's node list where its order is not the nodes' */
     uint32_t rank_count;
     const uint8_t *ranks; /* rank_count big-endian words inside the frame */
 };
@@ -216,6 +218,11 @@ int gs_state_decode(const uint8_t *body,
                     size_t size,
                     struct gs_state *ret_state,
                     struct gs_error *error);
+
+/* A body that begins with a node's index: a goodbye (nothing follows), a piece of the
+ * report (bytes follow; none: the end). */
+void gs_index_encode(struct gs_buffer *buffer, uint32_t node_index);
+int gs_index_decode(const uint8_t *body, size_t size, uint32_t *ret_node_index);
 
 /* Number of arrivals in the body and the node they are of, or -EBADMSG. */
 int gs_arrivals_count(const uint8_t *body, size_t size, uint32_t *ret_node_index);

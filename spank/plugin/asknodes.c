@@ -223,6 +223,17 @@ void gs_ask_result(const char *name, struct gs_why *ret_why)
     pthread_mutex_unlock(&lock);
 }
 
+bool gs_ask_saw_tasks(void)
+{
+    bool saw = false;
+
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < entry_count; i++)
+        saw |= entries[i].why.process_count > 0;
+    pthread_mutex_unlock(&lock);
+    return saw;
+}
+
 uint32_t gs_ask_finish(unsigned ms)
 {
     struct timespec until;

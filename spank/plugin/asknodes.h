@@ -18,6 +18,9 @@ void gs_ask_node(const char *name, uint32_t job_id, uint32_t step_id);
 /* What is known about a node by now. */
 void gs_ask_result(const char *name, struct gs_why *ret_why);
 
+/* Whether any node was seen to run tasks of the step. */
+bool gs_ask_saw_tasks(void);
+
 /* Waits up to ms for askers under way; returns how many still are. */
 uint32_t gs_ask_finish(unsigned ms);
 

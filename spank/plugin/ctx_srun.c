@@ -20,6 +20,7 @@
 #include "ctx_srun.h"
 #include "hostlist.h"
 #include "net_private.h"
+#include "portpick.h"
 #include "root.h"
 
 #define STEP_MS 250
@@ -44,26 +45,59 @@ static bool wanted(void)
            || (gs_spec.auto_start == GS_AUTO_GPU && gs_asked_for_gpus());
 }
 
-static void open_rendezvous(void)
+static uint32_t restart_count(void)
 {
-    struct gs_rdzv rdzv = {.spec = gs_spec};
-    char text[GS_RDZV_SIZE];
-    const char *restarts = getenv("SLURM_RESTART_COUNT");
+    const char *text = getenv("SLURM_RESTART_COUNT");
+
+    return text ? (uint32_t)strtoul(text, NULL, 10) : 0;
+}
+
+/* Two ports that the first node tries: what is free there is not known here. */
+static void choose_first_ports(uint16_t ret_ports[2])
+{
+    struct gs_portrules rules;
+    uint32_t seed[2];
+
+    gs_portrules_init(&rules);
+    gs_slurm_avoid(&rules);
+    if (gs_spec.port_lo) {
+        rules.allowed[0].lo = (uint16_t)gs_spec.port_lo;
+        rules.allowed[0].hi = (uint16_t)gs_spec.port_hi;
+        rules.allowed_count = 1;
+    }
+    if (gs_random((uint8_t *)seed, sizeof(seed)) < 0)
+        return;
+    for (uint32_t i = 0; i < 2; i++)
+        if (gs_port_candidate(&rules, seed[0], seed[1], i, &ret_ports[i], NULL) < 0)
+            ret_ports[i] = i ? ret_ports[0] : 0;
+}
+
+static void listen_here(void)
+{
     struct gs_error error;
     uint16_t lo = (uint16_t)gs_spec.port_lo, hi = (uint16_t)gs_spec.port_hi;
 
+    if (gs_spec.rendezvous == GS_RENDEZVOUS_NODE)
+        return;
     if (!lo)
         gs_slurm_srun_range(&lo, &hi);
     gs_srun.listen_fd =
         gs_net_listen_range(lo, hi, (uint32_t)getpid() * 7919U, &gs_srun.port, &error);
     if (gs_srun.listen_fd < 0)
         gs_options_refuse(&error);
-    if (gs_random(gs_srun.key, sizeof(gs_srun.key)) < 0) {
-        snprintf(error.text, sizeof(error.text), "the kernel gives no random numbers");
+}
+
+static void open_rendezvous(void)
+{
+    struct gs_rdzv rdzv = {.spec = gs_spec, .restart_count = restart_count()};
+    struct gs_error error = {"the kernel gives no random numbers"};
+    char text[GS_RDZV_SIZE];
+
+    listen_here();
+    if (gs_random(gs_srun.key, sizeof(gs_srun.key)) < 0)
         gs_options_refuse(&error);
-    }
     rdzv.port = gs_srun.port;
-    rdzv.restart_count = restarts ? (uint32_t)strtoul(restarts, NULL, 10) : 0;
+    choose_first_ports(rdzv.first_ports);
     memcpy(rdzv.key, gs_srun.key, sizeof(rdzv.key));
     if (gs_rdzv_encode(&rdzv, text, sizeof(text)) == 0)
         setenv(GS_RDZV_ENV, text, 1);
@@ -76,7 +110,8 @@ int gs_srun_post_opt(spank_t sp)
     static pid_t done;
 
     (void)sp;
-    /* A heterogeneous step comes here once per component. */
+    /* A heterogeneous step comes here once per part. */
+    gs_srun.parts++;
     if (done == getpid() || !wanted())
         return 0;
     done = getpid();
@@ -100,11 +135,11 @@ static void expect_layout(struct gs_gang *gang, const slurm_step_layout_t *layou
     gs_names_free(&names);
 }
 
+/* Of a step of several parts only one is known here: the nodes tell the rest. */
 static struct gs_gang *make_gang(spank_t sp, uint32_t job_id, uint32_t step_id)
 {
     slurm_step_id_t id;
-    slurm_step_layout_t *layout;
-    const char *restarts = getenv("SLURM_RESTART_COUNT");
+    slurm_step_layout_t *layout = NULL;
     uint32_t nodes = 0, tasks = 0;
     struct gs_gang *gang;
 
@@ -112,16 +147,18 @@ static struct gs_gang *make_gang(spank_t sp, uint32_t job_id, uint32_t step_id)
     id.job_id = job_id;
     id.step_id = step_id;
     id.step_het_comp = NO_VAL;
-    layout = slurm_job_step_layout_get(&id);
-    spank_get_item(sp, S_JOB_NNODES, &nodes);
-    spank_get_item(sp, S_JOB_TOTAL_TASK_COUNT, &tasks);
+    if (gs_srun.parts == 1) {
+        layout = slurm_job_step_layout_get(&id);
+        spank_get_item(sp, S_JOB_NNODES, &nodes);
+        spank_get_item(sp, S_JOB_TOTAL_TASK_COUNT, &tasks);
+    }
     gang = gs_gang_create(layout ? layout->node_cnt : nodes,
                           layout ? layout->task_cnt : tasks,
                           (int64_t)gs_spec.timeout_s * 1000000);
     if (gang) {
         gang->job_id = job_id;
         gang->step_id = step_id;
-        gang->restart_count = restarts ? (uint32_t)strtoul(restarts, NULL, 10) : 0;
+        gang->restart_count = restart_count();
         gang->wiring = true;
         expect_layout(gang, layout);
     }
@@ -262,13 +299,31 @@ static bool looks_cancelled(int status)
     return false;
 }
 
+/* Nobody came, and srun is at its end. Either nothing was launched, or the tasks ran
+ * without reporting here: no plugin on the nodes, or the first node decided. */
+static bool ran_without_us(void)
+{
+    if (gs_srun.gang->connected_count
+        || (gs_srun.exit_status != 0 && !gs_ask_saw_tasks()))
+        return false;
+    slurm_error(
+        "gang-start: no node has reported to this srun; unless a node of the step "
+        "said that it decided, the start was not verified (is the plugin in the "
+        "nodes' plugstack.conf?)");
+    return true;
+}
+
 int gs_srun_exit(void)
 {
+    bool quiet;
+
     if (!gs_srun.running)
         return 0;
     gs_srun.running = false;
-    if (gs_srun.gang->outcome == GS_WAITING)
-        gs_root_end(gs_srun.root, looks_cancelled(gs_srun.exit_status));
+    if (gs_srun.gang->outcome == GS_WAITING) {
+        quiet = looks_cancelled(gs_srun.exit_status) || ran_without_us();
+        gs_root_end(gs_srun.root, quiet);
+    }
     sem_post(&gs_srun.leaving);
     pthread_join(gs_srun.thread, NULL);
     if (gs_srun.gang->outcome == GS_REFUSED) {

@@ -12,6 +12,7 @@
 extern struct gs_srun {
     int listen_fd;
     uint16_t port;
+    uint32_t parts; /* of the step: more than one in a heterogeneous one */
     uint8_t key[GS_KEY_SIZE];
     struct gs_gang *gang;
     struct gs_root *root;

@@ -62,21 +62,6 @@ static uint32_t env_number(spank_t sp, const char *name)
     return (uint32_t)strtoul(text, NULL, 10);
 }
 
-/* This node's name as Slurm calls it: slurmd -N may differ from the host's own. */
-static void node_name(spank_t sp, uint32_t index, char *ret_name, size_t size)
-{
-    static char list[1 << 20];
-    struct gs_names names = {0};
-
-    if (spank_getenv(sp, "SLURM_STEP_NODELIST", list, sizeof(list)) == ESPANK_SUCCESS
-        && gs_hostlist_expand(list, &names, NULL) == 0 && index < names.count)
-        snprintf(ret_name, size, "%s", names.name[index]);
-    else
-        gethostname(ret_name, size);
-    ret_name[size - 1] = '\0';
-    gs_names_free(&names);
-}
-
 static int read_ranks(spank_t sp, uint32_t count)
 {
     stepd.ranks = calloc(count, sizeof(*stepd.ranks));
@@ -119,6 +104,36 @@ static void fill_hold(struct gs_holdconf *hold)
     snprintf(hold->lock_dir, sizeof(hold->lock_dir), "%s", gs_spec.spool);
 }
 
+/* Names of the step's nodes. In a step of several parts slurmstepd's own numbers are
+ * those of its part, and the list is in another order than the nodes' indices. */
+static void read_nodes(spank_t sp, struct gs_agentconf *conf)
+{
+    static char list[1 << 20];
+    struct gs_names names = {0};
+    uint32_t own_count = 0;
+
+    conf->hello.node_count = env_number(sp, "SLURM_STEP_NUM_NODES");
+    conf->hello.task_count = env_number(sp, "SLURM_STEP_NUM_TASKS");
+    spank_get_item(sp, S_JOB_NNODES, &own_count);
+    conf->heterogeneous = own_count != conf->hello.node_count;
+    gethostname(conf->hello.node_name, sizeof(conf->hello.node_name) - 1);
+    if (spank_getenv(sp, "SLURM_STEP_NODELIST", list, sizeof(list)) != ESPANK_SUCCESS
+        || gs_hostlist_expand(list, &names, NULL) < 0)
+        return;
+    snprintf(conf->step_nodes, sizeof(conf->step_nodes), "%.2047s", list);
+    if (conf->heterogeneous)
+        memcpy(
+            conf->hello.step_nodes, conf->step_nodes, sizeof(conf->hello.step_nodes));
+    else if (conf->hello.node_index
+             < names.count) /* slurmd -N may differ from the host */
+        snprintf(conf->hello.node_name,
+                 sizeof(conf->hello.node_name),
+                 "%s",
+                 names.name[conf->hello.node_index]);
+    snprintf(conf->first_node, sizeof(conf->first_node), "%s", names.name[0]);
+    gs_names_free(&names);
+}
+
 static int fill_conf(spank_t sp, const struct gs_rdzv *rdzv, struct gs_agentconf *conf)
 {
     uint32_t local = 0;
@@ -139,12 +154,12 @@ static int fill_conf(spank_t sp, const struct gs_rdzv *rdzv, struct gs_agentconf
                         sizeof(conf->root_address))
                != ESPANK_SUCCESS)
         return -EINVAL;
-    conf->hello.node_count = env_number(sp, "SLURM_STEP_NUM_NODES");
-    conf->hello.task_count = env_number(sp, "SLURM_STEP_NUM_TASKS");
-    node_name(sp,
-              conf->hello.node_index,
-              conf->hello.node_name,
-              sizeof(conf->hello.node_name));
+    read_nodes(sp, conf);
+    if (conf->heterogeneous)
+        conf->hello.job_id = stepd.step.leader_id;
+    else
+        memcpy(conf->first_ports, rdzv->first_ports, sizeof(conf->first_ports));
+    conf->user_id = stepd.uid;
     spank_getenv(sp, "MASTER_ADDR", conf->user_address, sizeof(conf->user_address));
     spank_getenv(sp, "MASTER_PORT", conf->user_port, sizeof(conf->user_port));
     memcpy(conf->complaint, gs_site_error.text, sizeof(conf->complaint));
@@ -249,16 +264,22 @@ int gs_stepd_post_opt(spank_t sp)
         return 0;
     spank_get_item(sp, S_JOB_UID, &stepd.uid);
     spank_get_item(sp, S_JOB_GID, &stepd.gid);
+    /* The parts of a heterogeneous job have ids of their own; users know the leader's.
+     */
+    stepd.step.leader_id = env_number(sp, "SLURM_JOB_ID");
+    if (!stepd.step.leader_id)
+        stepd.step.leader_id = stepd.step.job_id;
     snprintf(stepd.step.name,
              sizeof(stepd.step.name),
              "%u.%u",
-             stepd.step.job_id,
+             stepd.step.leader_id,
              stepd.step.step_id);
     snprintf(stepd.step.report,
              sizeof(stepd.step.report),
-             "%s/%s/sys/start.json",
+             "%s/%u.%u/sys/start.json",
              gs_spec.spool,
-             stepd.step.name);
+             stepd.step.job_id,
+             stepd.step.step_id);
     /* Not taking part must not mean starting alone: tasks of a gang step that cannot
      * join end with the code of a refused start (see gs_task_init). */
     stepd.active = true;

@@ -7,7 +7,8 @@
 
 struct gs_step {
     uint32_t job_id, step_id;
-    char name[32]; /* "7877.0" */
+    uint32_t leader_id; /* job id that users see */
+    char name[32];      /* "7877.0" */
     struct gs_spec spec;
     struct gs_page *page;
     int wake_fd;

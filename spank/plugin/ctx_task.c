@@ -105,6 +105,7 @@ static int make_plan(spank_t sp,
     facts.report = step->report;
     facts.master_addr = go ? go->master_addr : PENDING_ADDR;
     facts.master_port = go ? go->master_port : PENDING_PORT;
+    facts.items.local_world = step->page->slot_count;
     facts.t0 = go ? (double)go->t0_us / 1e6 : 0;
     if (spank_get_item(sp, S_JOB_ENV, &env) != ESPANK_SUCCESS || !env)
         return -ENOENT;
@@ -176,19 +177,45 @@ static void refuse_plan(struct gs_slot *slot, const char *text)
     _exit(GS_EXIT_CONFIG);
 }
 
+/* Where a node of the step decides, its words go through one of its tasks. */
+static void print_words(const struct gs_step *step, uint32_t local)
+{
+    char words[sizeof(step->page->words)], *line = words, *end;
+
+    if (!step->page->words[0] || step->page->printer != local)
+        return;
+    memcpy(words, step->page->words, sizeof(words));
+    words[sizeof(words) - 1] = '\0';
+    for (; (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
+        slurm_spank_log("%s", line);
+    }
+}
+
 static void wait_for_start(const struct gs_step *step, struct gs_slot *slot, int parent)
 {
     switch (gs_page_wait(step->page, parent, &asked)) {
     case GS_END_GO:
+        print_words(step, (uint32_t)(slot - step->page->slots));
         return;
     case GS_END_SIGNAL:
         leave_on_signal(step, slot);
         break;
     case GS_END_ABORT:
+        print_words(step, (uint32_t)(slot - step->page->slots));
         _exit((int)atomic_load(&step->page->code));
     default:
         _exit(EXIT_NOT_READY);
     }
+}
+
+static uint32_t env_number(spank_t sp, const char *name)
+{
+    char text[32];
+
+    if (spank_getenv(sp, name, text, sizeof(text)) != ESPANK_SUCCESS)
+        return GS_NO_RANK;
+    return (uint32_t)strtoul(text, NULL, 10);
 }
 
 static void fill_slot(spank_t sp, struct gs_slot *slot, const struct gs_envplan *plan)
@@ -199,6 +226,8 @@ static void fill_slot(spank_t sp, struct gs_slot *slot, const struct gs_envplan 
     if (spank_getenv(sp, "CUDA_VISIBLE_DEVICES", devices, sizeof(devices))
         == ESPANK_SUCCESS)
         visible = gs_visible_count(devices);
+    atomic_store(&slot->rank, env_number(sp, "SLURM_PROCID"));
+    atomic_store(&slot->node, env_number(sp, "SLURM_NODEID"));
     atomic_store(&slot->visible, visible < 0 ? GS_NO_RANK : (uint32_t)visible);
     atomic_store(&slot->claim, claim_of(plan));
     atomic_store(&slot->program, (uint32_t)check_program(sp));

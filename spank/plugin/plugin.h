@@ -30,7 +30,8 @@ extern struct gs_error gs_site_error;
 
 /* What srun tells the nodes' plugins, as one variable that never reaches a task. */
 struct gs_rdzv {
-    uint16_t port;
+    uint16_t port;           /* srun's, 0 = rendezvous=node */
+    uint16_t first_ports[2]; /* the first node's, where srun cannot be reached */
     uint32_t restart_count;
     uint8_t key[GS_KEY_SIZE];
     struct gs_spec spec; /* the user's keys */

@@ -1,5 +1,5 @@
 /* rdzv.c - the one variable that carries port, key and SPEC from srun to the nodes:
- * "1:PORT:RESTARTS:HEXKEY:SPEC". Read in slurmstepd as hostile input. */
+ * "2:PORT:FIRST:FIRST:RESTARTS:HEXKEY:SPEC". Read in slurmstepd as hostile input. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,15 @@ int gs_rdzv_encode(const struct gs_rdzv *rdzv, char *out, size_t size)
         return rc;
     for (size_t i = 0; i < GS_KEY_SIZE; i++)
         snprintf(hex + 2 * i, 3, "%02x", rdzv->key[i]);
-    n = snprintf(
-        out, size, "1:%u:%u:%s:%s", rdzv->port, rdzv->restart_count, hex, spec);
+    n = snprintf(out,
+                 size,
+                 "2:%u:%u:%u:%u:%s:%s",
+                 rdzv->port,
+                 rdzv->first_ports[0],
+                 rdzv->first_ports[1],
+                 rdzv->restart_count,
+                 hex,
+                 spec);
     explicit_bzero(hex, sizeof(hex));
     return n > 0 && (size_t)n < size ? 0 : -ENOSPC;
 }
@@ -44,12 +51,14 @@ static bool read_key(const char *hex, uint8_t *ret_key)
 int gs_rdzv_decode(const char *text, struct gs_rdzv *ret_rdzv, struct gs_error *error)
 {
     struct gs_rdzv rdzv = {.spec = gs_spec};
-    unsigned port, restarts;
+    unsigned port, first, second, restarts;
     int used = 0, rc;
 
-    if (sscanf(text, "1:%5u:%10u:%n", &port, &restarts, &used) != 2 || !used || !port
-        || port > 65535 || strlen(text + used) <= 2 * GS_KEY_SIZE
-        || !read_key(text + used, rdzv.key) || text[used + 2 * GS_KEY_SIZE] != ':') {
+    if (sscanf(text, "2:%5u:%5u:%5u:%10u:%n", &port, &first, &second, &restarts, &used)
+            != 4
+        || !used || port > 65535 || first > 65535 || second > 65535
+        || strlen(text + used) <= 2 * GS_KEY_SIZE || !read_key(text + used, rdzv.key)
+        || text[used + 2 * GS_KEY_SIZE] != ':') {
         snprintf(error->text,
                  sizeof(error->text),
                  "srun's plugin speaks another language: install one version of "
@@ -57,6 +66,8 @@ int gs_rdzv_decode(const char *text, struct gs_rdzv *ret_rdzv, struct gs_error *
         return -EPROTO;
     }
     rdzv.port = (uint16_t)port;
+    rdzv.first_ports[0] = (uint16_t)first;
+    rdzv.first_ports[1] = (uint16_t)second;
     rdzv.restart_count = restarts;
     rc = gs_spec_parse(&rdzv.spec, text + used + 2 * GS_KEY_SIZE + 1, error);
     if (rc < 0)

@@ -1,0 +1,34 @@
+/* decider_private.h - the first node decides, because srun cannot be reached.
+ *
+ * A gs_root in a thread of the first node's slurmstepd. What it has to say goes to the
+ * shared page: one of the node's tasks prints it, since slurmstepd has no way to the
+ * user's terminal of its own. */
+#ifndef GS_DECIDER_PRIVATE_H
+#define GS_DECIDER_PRIVATE_H
+
+#include "error.h"
+#include "page_private.h"
+#include "spec.h"
+#include "wire.h"
+
+struct gs_deciderconf {
+    uint8_t key[GS_KEY_SIZE];
+    struct gs_hello hello; /* identity and size of the step */
+    const char *step_nodes;
+    const struct gs_spec *spec;
+    struct gs_page *page;
+    uint32_t user_id;
+    const char *why; /* "srun cannot be reached", for the lines */
+};
+
+struct gs_decider;
+
+/* Takes over listen_fd and starts; conf is copied, its pointers are not. NULL with a
+ * sentence if it cannot. */
+struct gs_decider *gs_decider_start(const struct gs_deciderconf *conf,
+                                    int listen_fd,
+                                    struct gs_error *error);
+/* Ends it (undecided: refused) and frees. NULL is fine. */
+void gs_decider_stop(struct gs_decider *decider);
+
+#endif
