@@ -47,8 +47,10 @@ struct gs_root *gs_root_create(struct gs_gang *gang,
     gs_mac_init(&root->mac, key);
     root->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     root->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (root->epoll_fd < 0 || root->wake_fd < 0 || watch(root, listen_fd) < 0
-        || watch(root, root->wake_fd) < 0) {
+    if (gang->node_count)
+        root->by_node = calloc(gang->node_count, sizeof(*root->by_node));
+    if ((gang->node_count && !root->by_node) || root->epoll_fd < 0 || root->wake_fd < 0
+        || watch(root, listen_fd) < 0 || watch(root, root->wake_fd) < 0) {
         gs_error_set(
             error, errno, "the start barrier cannot be set up: %s", strerror(errno));
         gs_root_destroy(root);
@@ -231,6 +233,9 @@ enum gs_rootevent gs_root_step(struct gs_root *root, int max_wait_ms)
 
 uint32_t gs_root_keeper(const struct gs_root *root)
 {
+    if (!root->by_node)
+        return GS_NO_RANK;
+
     uint32_t node = root->gang->task_count ? root->gang->tasks[0].node : GS_NO_RANK;
 
     if (node < root->gang->node_count && root->by_node[node])

@@ -33,6 +33,7 @@ static struct entry {
     struct gs_why why;
 } entries[GS_ASK_NODES];
 static uint32_t entry_count, busy_count;
+static uint16_t protocol; /* that the step's nodes speak */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
 
@@ -118,9 +119,11 @@ static void knock(const char *address, uint16_t port, struct gs_why *why)
     close(fd);
 }
 
+/* slurm_job_step_get_pids() would do, but prints an error when the step is not there,
+ * and that it is not there is what is asked. */
 static void find_step(const struct entry *entry, struct gs_why *why)
 {
-    job_step_pids_response_msg_t *found = NULL;
+    job_step_stat_response_msg_t *found = NULL;
     slurm_step_id_t id;
     char name[256];
 
@@ -129,17 +132,23 @@ static void find_step(const struct entry *entry, struct gs_why *why)
     id.step_id = entry->step_id;
     id.step_het_comp = NO_VAL;
     snprintf(name, sizeof(name), "%s", entry->name);
-    if (slurm_job_step_get_pids(&id, name, &found) == SLURM_SUCCESS && found
-        && found->pid_list) {
-        ListIterator all = slurm_list_iterator_create(found->pid_list);
-        const job_step_pids_t *one;
+    if (slurm_job_step_stat(&id, name, protocol, &found) == SLURM_SUCCESS && found
+        && found->stats_list) {
+        ListIterator all = slurm_list_iterator_create(found->stats_list);
+        const job_step_stat_t *one;
         while ((one = slurm_list_next(all)))
-            why->process_count += one->pid_cnt;
+            if (one->step_pids)
+                why->process_count += one->step_pids->pid_cnt;
         slurm_list_iterator_destroy(all);
     }
     why->step_known = true;
     if (found)
-        slurm_job_step_pids_response_msg_free(found);
+        slurm_job_step_stat_response_msg_free(found);
+}
+
+void gs_ask_protocol(uint16_t version)
+{
+    protocol = version;
 }
 
 static void *ask(void *arg)
@@ -158,7 +167,7 @@ static void *ask(void *arg)
         entry->mute_since_us = gs_clock_now_us() - REACT_MS * 1000;
     entry->why = why;
     pthread_mutex_unlock(&lock);
-    if (why.slurmd == GS_SLURMD_ALIVE)
+    if (why.slurmd == GS_SLURMD_ALIVE && protocol)
         find_step(entry, &why);
     pthread_mutex_lock(&lock);
     entry->why = why;

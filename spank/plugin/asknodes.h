@@ -12,6 +12,10 @@
 #define GS_ASK_NODES                                                                   \
     32 /* nodes that are asked one by one; the rest stays unexplained */
 
+/* Protocol version that the step's nodes speak, from its layout; 0 = not known, then
+ * nobody is asked whether the step is there. */
+void gs_ask_protocol(uint16_t version);
+
 /* Starts to ask about a node unless that is under way or was done a moment ago. */
 void gs_ask_node(const char *name, uint32_t job_id, uint32_t step_id);
 

@@ -161,6 +161,7 @@ static struct gs_gang *make_gang(spank_t sp, uint32_t job_id, uint32_t step_id)
         gang->restart_count = restart_count();
         gang->wiring = true;
         expect_layout(gang, layout);
+        gs_ask_protocol(layout ? layout->start_protocol_ver : 0);
     }
     if (layout)
         slurm_job_step_layout_free(layout);
