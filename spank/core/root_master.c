@@ -67,7 +67,8 @@ int gs_root_on_master(struct gs_root *root,
 
     if (rc < 0)
         return rc;
-    if (root->have_master || root->gang->tasks[0].node != peer->node)
+    if (root->have_master || root->gang->tasks[0].node != peer->node
+        || master.node_index != peer->node)
         return -EBADMSG;
     root->master = master;
     root->have_master = true;

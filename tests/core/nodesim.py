@@ -196,7 +196,6 @@ class Node:
 
     def offer(self, master: Struct) -> None:
         """Offer addresses as rank 0's node."""
-        master.node_index = self.index
         self.send(lib.GS_FRAME_MASTER, body_of(lib.gs_master_encode, master))
 
     def reach(self, round_: int, result: int = 0, **fields: object) -> None:
