@@ -38,6 +38,11 @@ class Command(NamedTuple):
 #: a row here.
 COMMANDS = (
     Command(
+        "report",
+        "gangstart.report:main",
+        "the start report of a step: who came when, and why it was refused",
+    ),
+    Command(
         "cluster",
         "gangstart.cluster.command:main",
         "a private multi-node Slurm on this machine, to try and test with",

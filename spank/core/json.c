@@ -38,19 +38,23 @@ static size_t utf8_length(const unsigned char *s)
 void gs_json_string(struct gs_strbuf *buf, const char *value)
 {
     const unsigned char *s = (const unsigned char *)value;
+    int run = 0; /* characters before s that go as they are, in one piece */
 
     gs_strbuf_add(buf, "\"");
-    while (*s) {
-        size_t length = utf8_length(s);
-        if (length == 0)
-            gs_strbuf_add(buf, "\\u%04x", *s);
-        else if (*s == '"' || *s == '\\')
-            gs_strbuf_add(buf, "\\%c", *s);
-        else
-            gs_strbuf_add(buf, "%.*s", (int)length, (const char *)s);
-        s += length ? length : 1;
+    for (size_t length = 1; *s; s += length ? length : 1) {
+        length = utf8_length(s);
+        if (length && *s != '"' && *s != '\\') {
+            run += (int)length;
+            continue;
+        }
+        gs_strbuf_add(buf,
+                      length ? "%.*s\\%c" : "%.*s\\u%04x",
+                      run,
+                      (const char *)s - run,
+                      *s);
+        run = 0;
     }
-    gs_strbuf_add(buf, "\"");
+    gs_strbuf_add(buf, "%.*s\"", run, (const char *)s - run);
 }
 
 void gs_json_comma(struct gs_strbuf *buf)

@@ -70,8 +70,8 @@ int gs_net_listen_range(
     int fd = -EINVAL;
 
     for (uint32_t i = 0; i < count; i++) {
-        uint16_t port = lo ? (uint16_t)(lo + (seed + i) % count) : 0;
-        fd = gs_net_listen(port, false);
+        uint32_t port = lo ? lo + (seed + i) % count : 0;
+        fd = gs_net_listen((uint16_t)port, false);
         if (fd >= 0) {
             *ret_port = (uint16_t)gs_net_port(fd);
             return fd;

@@ -324,8 +324,8 @@ void gs_peer_event(struct gs_root *root,
     }
     gs_error_set(&why,
                  0,
-                 "connection lost: %s",
-                 rc == -EBADMSG ? "frames that break the protocol"
+                 "%s",
+                 rc == -EBADMSG ? "its frames break the protocol"
                                 : strerror(rc ? -rc : -end));
     gs_peer_drop(root, peer, why.text, now_us);
 }

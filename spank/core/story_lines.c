@@ -5,6 +5,9 @@
 #include "hostlist.h"
 #include "story_private.h"
 
+/* As many lines as a person reads; the nodes beyond share the last one. */
+#define GROUP_MAX 24
+
 /* Nodes with the same phase and the same detail share one line. */
 struct group {
     char *text; /* phase and detail */
@@ -204,6 +207,7 @@ static char *group_text(const struct gs_story *story, uint32_t node)
     /* These details say it all. */
     if (gang->reason == GS_REFUSAL_UNREACHABLE || gang->reason == GS_REFUSAL_CONFIG
         || gang->reason == GS_REFUSAL_PROGRAM
+        || gang->reason == GS_REFUSAL_MISMATCH
         || (detail.text && strstr(detail.text, "not started")))
         phase = "";
     else if (gang->reason == GS_REFUSAL_TASK_ENDED)
@@ -217,25 +221,48 @@ static char *group_text(const struct gs_story *story, uint32_t node)
     return gs_strbuf_take(&text);
 }
 
-static struct group *find_group(struct group *groups, uint32_t *count, char *text)
+/* The line of all nodes that found no other. */
+static char *rest_text(const struct gs_gang *gang)
 {
-    for (uint32_t i = 0; i < *count; i++) {
+    struct gs_strbuf text = {0};
+
+    gs_strbuf_add(&text,
+                  "not ready either: gangstart report %u.%u tells of each",
+                  gang->job_id,
+                  gang->step_id);
+    return gs_strbuf_take(&text);
+}
+
+/* Takes over text. NULL when memory runs out. */
+static struct group *find_group(const struct gs_gang *gang,
+                                struct group *groups,
+                                uint32_t *count,
+                                char *text)
+{
+    for (uint32_t i = 0; text && i < *count; i++) {
         if (strcmp(groups[i].text, text) == 0) {
             free(text);
             return &groups[i];
         }
     }
+    if (*count >= GROUP_MAX - 1) {
+        free(text);
+        if (*count == GROUP_MAX)
+            return &groups[GROUP_MAX - 1];
+        text = rest_text(gang);
+    }
+    if (!text)
+        return NULL;
     groups[*count].text = text;
     return &groups[(*count)++];
 }
 
 static void free_groups(struct group *groups, uint32_t count)
 {
-    for (uint32_t i = 0; groups && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         free(groups[i].text);
         free(groups[i].nodes);
     }
-    free(groups);
 }
 
 static bool add_to_group(struct group *group, uint32_t node)
@@ -300,18 +327,18 @@ static void print_group(const struct gs_gang *gang,
 static void print_groups(const struct gs_story *story, struct gs_strbuf *out)
 {
     const struct gs_gang *gang = story->gang;
-    struct group *groups = calloc(gang->node_count, sizeof(*groups));
+    struct group groups[GROUP_MAX] = {0};
     uint32_t count = 0;
 
-    for (uint32_t i = 0; groups && i < gang->node_count; i++) {
-        char *text;
+    for (uint32_t i = 0; i < gang->node_count; i++) {
+        struct group *group;
         if (!gs_story_blames(story, i))
             continue;
-        text = group_text(story, i);
-        if (!text || !add_to_group(find_group(groups, &count, text), i))
+        group = find_group(gang, groups, &count, group_text(story, i));
+        if (!group || !add_to_group(group, i))
             break;
     }
-    for (uint32_t i = 0; groups && i < count; i++)
+    for (uint32_t i = 0; i < count; i++)
         print_group(gang, &groups[i], out);
     free_groups(groups, count);
 }

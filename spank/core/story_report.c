@@ -192,8 +192,12 @@ static void put_node(struct gs_strbuf *out,
     gs_json_key(out, "clock_offset_s");
     if (node->hello_rtt_us < 0)
         gs_strbuf_add(out, "null");
-    else
-        gs_strbuf_add(out, "%.6f", (double)node->clock_offset_us / 1e6);
+    else /* no %f: the decimal point depends on the locale */
+        gs_strbuf_add(out,
+                      "%s%lld.%06lld",
+                      node->clock_offset_us < 0 ? "-" : "",
+                      llabs(node->clock_offset_us / 1000000),
+                      llabs(node->clock_offset_us % 1000000));
     put_arrivals(out, story, node);
     gs_strbuf_add(out, "}");
     free(detail.text);

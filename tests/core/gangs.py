@@ -158,7 +158,7 @@ class Story:
                 raw = value if isinstance(value, bytes) else value.encode()
                 facts[name] = ffi.new("char[]", raw)
         self._alive += facts.values()
-        self.spec = spec
+        self.gang, self.spec = gang, spec
         self.c = new("gs_story", **facts)
 
     def start(self) -> str:

@@ -39,10 +39,12 @@ def body_of(encode: Struct, *arguments: object) -> bytes:
         lib.gs_wire_free(buffer)
 
 
-def close_all(sockets: list[socket.socket]) -> None:
-    """Close what is open."""
+def close_all(root: Struct, gang: Gang, sockets: list[socket.socket]) -> None:
+    """Close what is open and end the root, while its gang is still there."""
     for one in sockets:
         one.close()
+    lib.gs_root_destroy(root)
+    del gang
 
 
 class Root:
@@ -58,11 +60,12 @@ class Root:
         error = new("gs_error")
         made = lib.gs_root_create(gang.c, self.key, fd, VERSION.encode(), error)
         assert made != ffi.NULL, ffi.string(error.text)
-        self.c = ffi.gc(made, lib.gs_root_destroy)
-        self.events: list[int] = []
-        # Closed with the root, whatever a test left open.
+        self.c = made
+        # The gang must outlive the root, and the sockets are closed whatever a test
+        # left open.
         self.sockets: list[socket.socket] = []
-        weakref.finalize(self, close_all, self.sockets)
+        weakref.finalize(self, close_all, made, gang, self.sockets)
+        self.events: list[int] = []
 
     def step(self, wait_ms: int = 0) -> int:
         """One step; what it returned is remembered."""
@@ -196,7 +199,6 @@ class Node:
 
     def offer(self, master: Struct) -> None:
         """Offer addresses as rank 0's node."""
-        master.node_index = self.index
         self.send(lib.GS_FRAME_MASTER, body_of(lib.gs_master_encode, master))
 
     def reach(self, round_: int, result: int = 0, **fields: object) -> None:

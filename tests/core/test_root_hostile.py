@@ -175,6 +175,11 @@ def offer_without_rank_0(node: Node) -> None:
     node.offer(offer("10.6.6.6"))
 
 
+def offer_for_another(node: Node) -> None:
+    """Offer addresses of a node that is not in the step."""
+    node.offer(offer("10.6.6.6", node_index=999))
+
+
 def play_root(node: Node) -> None:
     """Send what only the root sends."""
     node.send(lib.GS_FRAME_GO, bytes(12))
@@ -211,6 +216,14 @@ def test_a_node_that_breaks_the_rules_is_lost_and_it_alone_is_named(
     assert root.decided() == (*LOST, 1, NOBODY)
     assert root.gang.blamed() == "n2"
     assert good.await_frame(lib.GS_FRAME_ABORT)
+    assert not lib.gs_root_master(root.c)
+
+
+def test_rank_0s_node_cannot_offer_in_the_name_of_another() -> None:
+    root = Root(Gang(2, wiring=True))
+    bad, _ = root.join_all()
+    offer_for_another(bad)
+    assert root.decided() == (*LOST, 0, NOBODY)
     assert not lib.gs_root_master(root.c)
 
 

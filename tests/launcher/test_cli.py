@@ -90,7 +90,8 @@ def test_an_unknown_verb_names_the_closest_one() -> None:
 def test_an_unknown_verb_far_from_all_lists_them() -> None:
     shown = run("zzz")
     assert shown.returncode == 2
-    assert "use cluster" in shown.stderr
+    names = ", ".join(command.name for command in cli.COMMANDS)
+    assert f"use {names} (see" in shown.stderr
 
 
 def test_a_bad_option_of_a_verb_is_one_sentence_that_names_its_help() -> None:
