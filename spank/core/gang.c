@@ -388,28 +388,40 @@ static uint32_t count_mismatches(struct gs_gang *gang)
     return wrong;
 }
 
+static bool suspects_whole_node(const struct gs_gang *gang)
+{
+    const struct gs_node *node = &gang->nodes[gang->tasks[gang->suspect_rank].node];
+
+    return node->ended_count == node->rank_count;
+}
+
+/* Whether the deaths fit a kill of the step as a whole as far as it was launched, but
+ * somebody is missing: a cancel, or Slurm giving up the launch. */
+static bool is_ambiguous(const struct gs_gang *gang)
+{
+    return gang->connected_count < gang->node_count
+           && (gang->ended_node_count == gang->connected_count
+               || (gang->ended_node_count > 1 && suspects_whole_node(gang)));
+}
+
+static int64_t settled_us(const struct gs_gang *gang)
+{
+    return gang->suspect_us
+           + (suspects_whole_node(gang) ? GS_SETTLE_STEP_US : GS_SETTLE_NODE_US);
+}
+
 static void judge_suspect(struct gs_gang *gang, int64_t now_us)
 {
-    const struct gs_task *task = &gang->tasks[gang->suspect_rank];
-    const struct gs_node *node = &gang->nodes[task->node];
-    bool whole_node = node->ended_count == node->rank_count;
-    bool several = gang->ended_node_count > 1;
+    bool everywhere = gang->ended_node_count == gang->node_count;
 
-    if (gang->ended_node_count == gang->connected_count
-        && (several || gang->connected_count == gang->node_count)) {
-        decide(gang, GS_CANCELLED, GS_REFUSAL_NONE, 0, now_us);
+    if (is_ambiguous(gang) || (!everywhere && now_us < settled_us(gang)))
         return;
-    }
-    if (now_us < gang->suspect_us + GS_SETTLE_NODE_US)
-        return;
-    if (whole_node && now_us < gang->suspect_us + GS_SETTLE_STEP_US)
-        return;
-    if (whole_node && several) {
+    if (everywhere || (suspects_whole_node(gang) && gang->ended_node_count > 1)) {
         decide(gang, GS_CANCELLED, GS_REFUSAL_NONE, 0, now_us);
         return;
     }
     gang->fail_rank = gang->suspect_rank;
-    gang->fail_node = task->node;
+    gang->fail_node = gang->tasks[gang->suspect_rank].node;
     decide(gang, GS_REFUSED, GS_REFUSAL_TASK_ENDED, 75, now_us);
 }
 
@@ -419,10 +431,8 @@ enum gs_outcome gs_gang_tick(struct gs_gang *gang, int64_t now_us)
 
     if (gang->outcome != GS_WAITING)
         return gang->outcome;
-    if (gang->suspect_us >= 0) {
+    if (gang->suspect_us >= 0)
         judge_suspect(gang, now_us);
-        return gang->outcome;
-    }
     if (everybody && count_mismatches(gang))
         decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
     else if (everybody && (!gang->wiring || gang->wired_count == gang->node_count))
@@ -442,12 +452,9 @@ int64_t gs_gang_next_us(const struct gs_gang *gang)
 {
     if (gang->outcome != GS_WAITING)
         return -1;
-    if (gang->suspect_us >= 0) {
-        const struct gs_node *node = &gang->nodes[gang->tasks[gang->suspect_rank].node];
-        return gang->suspect_us
-               + (node->ended_count == node->rank_count ? GS_SETTLE_STEP_US
-                                                        : GS_SETTLE_NODE_US);
-    }
+    if (gang->suspect_us >= 0 && !is_ambiguous(gang)
+        && (gang->deadline_us < 0 || settled_us(gang) < gang->deadline_us))
+        return settled_us(gang);
     return gang->deadline_us;
 }
 

@@ -8,7 +8,9 @@
  *  - Release needs every task of every node, and every node wired (if asked for).
  *  - A task that ends before the start refuses at once. Deaths by the signals that a
  *    person or Slurm sends to a whole step are held back for a moment: if the step as
- *    a whole was signalled, that is a cancel, not a failed start.
+ *    a whole was signalled, that is a cancel, not a failed start. While a node has not
+ *    even connected, it may as well be Slurm that gives up the launch because of that
+ *    node: then only the end of srun itself tells, see gs_gang_end().
  */
 #ifndef GS_GANG_H
 #define GS_GANG_H
@@ -19,10 +21,11 @@
 #include "error.h"
 #include "wire.h"
 
-/* How long the death of one task by a kill or cancel signal waits for company: its
- * siblings on the same node get theirs in one loop, other nodes' through slurmctld. */
-#define GS_SETTLE_NODE_US 30000
-#define GS_SETTLE_STEP_US 250000
+/* How long the death of one task by a kill or cancel signal waits for company. Its
+ * siblings on the same node get theirs in one loop, but slurmstepd tells of the first
+ * death 100 ms before the others'; other nodes' signals come through slurmctld. */
+#define GS_SETTLE_NODE_US 500000
+#define GS_SETTLE_STEP_US 1500000
 
 enum gs_outcome {
     GS_WAITING = 0,

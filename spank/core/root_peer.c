@@ -46,10 +46,16 @@ void gs_peer_drop(struct gs_root *root,
                   const char *why,
                   int64_t now_us)
 {
-    if (peer->node != GS_NO_RANK && !root->decided)
-        gs_gang_lost(root->gang, peer->node, why, now_us);
-    if (peer->node != GS_NO_RANK && root->decided && !peer->gone)
+    const struct gs_gang *gang = root->gang;
+    bool known = peer->node != GS_NO_RANK, ended = false;
+
+    if (known)
+        ended =
+            gang->nodes[peer->node].ended_count == gang->nodes[peer->node].rank_count;
+    if (known && !peer->gone && (root->decided || ended))
         root->goodbye_count++; /* it will not say it any more */
+    if (known && !root->decided)
+        gs_gang_lost(root->gang, peer->node, why, now_us);
     forget(root, peer);
 }
 

@@ -23,8 +23,8 @@
 #include "story.h"
 
 #define STEP_MS 500
-#define STUCK_S 2   /* after a refusal, when a node never connected: srun is stuck */
-#define NORMAL_S 15 /* ... when all nodes were there: srun ends by itself */
+#define STUCK_MS 1000 /* after a refusal, when a node never connected: srun is stuck */
+#define NORMAL_S 15   /* ... when all nodes were there: srun ends by itself */
 
 static struct {
     int listen_fd;
@@ -256,7 +256,7 @@ static void end_process(bool stuck)
  * must not wait for an answer until their own time is up. */
 static void answer_late_nodes(void)
 {
-    int64_t until = srun.gang->decided_us + STUCK_S * 1000000;
+    int64_t until = srun.gang->decided_us + STUCK_MS * 1000;
 
     while (!gs_root_all_gone(srun.root)) {
         int64_t left = until - gs_clock_now_us();
