@@ -395,13 +395,19 @@ static bool suspects_whole_node(const struct gs_gang *gang)
     return node->ended_count == node->rank_count;
 }
 
-/* Whether the deaths fit a kill of the step as a whole as far as it was launched, but
- * somebody is missing: a cancel, or Slurm giving up the launch. */
+/* The deaths fit a signal to the step as a whole, as far as it was launched. */
+static bool is_step_wide(const struct gs_gang *gang)
+{
+    return gang->ended_node_count == gang->connected_count
+           || (gang->ended_node_count > 1 && suspects_whole_node(gang));
+}
+
+/* Slurm kills the step, too, when it gives up the launch because of a node that never
+ * connected. People and slurmctld ask politely first, or tell srun. */
 static bool is_ambiguous(const struct gs_gang *gang)
 {
-    return gang->connected_count < gang->node_count
-           && (gang->ended_node_count == gang->connected_count
-               || (gang->ended_node_count > 1 && suspects_whole_node(gang)));
+    return is_step_wide(gang) && gang->connected_count < gang->node_count
+           && gang->tasks[gang->suspect_rank].status == SIGKILL;
 }
 
 static int64_t settled_us(const struct gs_gang *gang)
@@ -412,11 +418,11 @@ static int64_t settled_us(const struct gs_gang *gang)
 
 static void judge_suspect(struct gs_gang *gang, int64_t now_us)
 {
-    bool everywhere = gang->ended_node_count == gang->node_count;
+    bool over = gang->ended_node_count == gang->node_count;
 
-    if (is_ambiguous(gang) || (!everywhere && now_us < settled_us(gang)))
+    if (is_ambiguous(gang) || (!over && now_us < settled_us(gang)))
         return;
-    if (everywhere || (suspects_whole_node(gang) && gang->ended_node_count > 1)) {
+    if (is_step_wide(gang)) {
         decide(gang, GS_CANCELLED, GS_REFUSAL_NONE, 0, now_us);
         return;
     }

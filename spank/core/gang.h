@@ -9,8 +9,8 @@
  *  - A task that ends before the start refuses at once. Deaths by the signals that a
  *    person or Slurm sends to a whole step are held back for a moment: if the step as
  *    a whole was signalled, that is a cancel, not a failed start. While a node has not
- *    even connected, it may as well be Slurm that gives up the launch because of that
- *    node: then only the end of srun itself tells, see gs_gang_end().
+ *    even connected, a kill may as well be Slurm's, which gives up the launch because
+ *    of that node: then only the end of srun itself tells, see gs_gang_end().
  */
 #ifndef GS_GANG_H
 #define GS_GANG_H
