@@ -72,7 +72,9 @@ class Ran:
     def when(self, part: str) -> float:
         """When the line with this part came."""
         lines = self.err.splitlines()
-        return next(t for t, line in zip(self.times, lines, strict=True) if part in line)
+        return next(
+            t for t, line in zip(self.times, lines, strict=True) if part in line
+        )
 
 
 class Running:
@@ -298,7 +300,7 @@ class Gang:
         return found + list(self.sockets())
 
     def sockets(self) -> Iterator[str]:
-        """List the listening sockets that are not Slurm's daemons'."""
+        """List the listening sockets on the nodes that are not Slurm's daemons'."""
         names = {HEAD: "slurmctld"} | dict.fromkeys(self.cluster.nodes, "slurmd")
         own = {f"{SLURMCTLD_PORT:04X}", f"{SLURMD_PORT:04X}"}
         for node, name in names.items():
@@ -325,7 +327,9 @@ class Gang:
         """Give the cluster another plugstack.conf; {ours} stands for the usual row."""
         path = self.cluster.directory / "etc" / "plugstack.conf"
         usual = path.read_text()
-        write_whole(path, "".join(f"{row}\n" for row in rows).format(ours=usual.strip()))
+        write_whole(
+            path, "".join(f"{row}\n" for row in rows).format(ours=usual.strip())
+        )
         try:
             yield
         finally:

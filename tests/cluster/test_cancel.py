@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cluster.gang import WAITING, Gang, Ran, Running, until
+from gangstart.cluster import Spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,3 +144,19 @@ def test_a_cancelled_batch_job_with_a_waiting_step_leaves_nothing(
     assert sabotaged.run(["scancel", job_id(sabotaged)]).code == 0
     sabotaged.clean(GONE_WITHIN)
     assert "gang-start" not in out.read_text()
+
+
+def test_a_cancel_while_a_node_has_not_even_connected_is_a_cancel(
+    gang_on: Callable[[Spec], Gang],
+) -> None:
+    # Slurm's launch hangs for twice this time-out on a slurmd that does not answer.
+    gang = gang_on(Spec(slurm_lines=("MessageTimeout=1",)))
+    gang.cluster.signal_slurmd("n3", "stop")
+    running = gang.start(["srun", *EVERYBODY, "--gang-start=60", *gang.trace()])
+    gang.until_waiting(6)
+    assert gang.run(["scancel", job_id(gang)]).code == 0
+    ran = running.wait(2 * GONE_WITHIN)
+    assert ran.code not in {0, 75}
+    assert ran.told == []
+    assert gang.pids(WAITING) == {}
+    assert gang.started() == []
