@@ -9,7 +9,9 @@
  *  - A task that ends before the start refuses at once. But when all tasks of a node
  *    are signalled together, that is what Slurm does to a step on somebody's order: a
  *    cancel, not a failed start. SIGTERM and the like settle it at once; SIGKILL could
- *    also be the kernel short of memory, so another node must confirm it.
+ *    also be the kernel short of memory, so another node must confirm it. While a node
+ *    has not connected, SIGKILL may as well be Slurm's, which gives up the launch
+ *    because of that node: then only the end of srun tells, see gs_gang_end().
  */
 #ifndef GS_GANG_H
 #define GS_GANG_H

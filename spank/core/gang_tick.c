@@ -1,4 +1,6 @@
 /* gang_tick.c - the decision that takes time or everybody: see gang.h. */
+#include <signal.h>
+
 #include "gang_private.h"
 
 void gs_gang_decide(struct gs_gang *gang,
@@ -68,8 +70,19 @@ static bool program_differs(const struct gs_gang *gang)
     return lacking && lacking < gang->task_count;
 }
 
+/* Whether kills fit the end of the step as a whole, but somebody is missing: a cancel,
+ * or Slurm giving up the launch. */
+static bool is_ambiguous(const struct gs_gang *gang)
+{
+    return gang->connected_count < gang->node_count
+           && (gang->ended_count == gang->connected_count || gang->ended_count > 1)
+           && gang->tasks[gang->suspect_rank].status == SIGKILL;
+}
+
 static void judge_suspect(struct gs_gang *gang, int64_t now_us)
 {
+    if (is_ambiguous(gang))
+        return;
     if (gang->ended_count > 1 || gang->ended_count == gang->node_count) {
         gs_gang_decide(gang, GS_CANCELLED, GS_REFUSAL_NONE, 0, now_us);
         return;
@@ -87,10 +100,8 @@ enum gs_outcome gs_gang_tick(struct gs_gang *gang, int64_t now_us)
 
     if (gang->outcome != GS_WAITING)
         return gang->outcome;
-    if (gang->suspect_us >= 0) {
+    if (gang->suspect_us >= 0)
         judge_suspect(gang, now_us);
-        return gang->outcome;
-    }
     if (everybody && count_mismatches(gang))
         gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
     else if (everybody && program_differs(gang))
@@ -112,7 +123,9 @@ int64_t gs_gang_next_us(const struct gs_gang *gang)
 {
     if (gang->outcome != GS_WAITING)
         return -1;
-    if (gang->suspect_us >= 0)
+    if (gang->suspect_us >= 0 && !is_ambiguous(gang)
+        && (gang->deadline_us < 0
+            || gang->suspect_us + GS_SETTLE_US < gang->deadline_us))
         return gang->suspect_us + GS_SETTLE_US;
     return gang->deadline_us;
 }

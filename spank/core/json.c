@@ -47,11 +47,8 @@ void gs_json_string(struct gs_strbuf *buf, const char *value)
             run += (int)length;
             continue;
         }
-        gs_strbuf_add(buf,
-                      length ? "%.*s\\%c" : "%.*s\\u%04x",
-                      run,
-                      (const char *)s - run,
-                      *s);
+        gs_strbuf_add(
+            buf, length ? "%.*s\\%c" : "%.*s\\u%04x", run, (const char *)s - run, *s);
         run = 0;
     }
     gs_strbuf_add(buf, "%.*s\"", run, (const char *)s - run);

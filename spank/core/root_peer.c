@@ -53,11 +53,13 @@ static void node_left(struct gs_root *root,
                       int64_t now_us)
 {
     root->by_node[node] = NULL;
+    if ((root->decided || root->gang->nodes[node].ended)
+        && !root->gang->nodes[node].gone) {
+        root->goodbye_count++;
+        root->gang->nodes[node].gone = true;
+    }
     if (!root->decided)
         gs_gang_lost(root->gang, node, why, now_us);
-    else if (!root->gang->nodes[node].gone)
-        root->goodbye_count++;
-    root->gang->nodes[node].gone = root->decided;
 }
 
 void gs_peer_drop(struct gs_root *root,

@@ -65,6 +65,27 @@ static bool lacks_program(const struct gs_gang *gang, const struct gs_node *node
     return false;
 }
 
+/* Slurm ends the tasks of every node when it gives up the launch because of one: those
+ * that had arrived are innocent. */
+bool gs_story_was_ready(const struct gs_gang *gang, uint32_t rank)
+{
+    const struct gs_task *task = &gang->tasks[rank];
+    bool swept = gang->reason == GS_REFUSAL_ENDED || gang->reason == GS_REFUSAL_TIMEOUT;
+
+    return task->state == GS_TASK_ARRIVED
+           || (swept && task->state == GS_TASK_ENDED && task->arrived_us >= 0
+               && task->fail_kind != GS_FAIL_EXIT);
+}
+
+uint32_t gs_story_count_ready(const struct gs_gang *gang, const struct gs_node *node)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < node->rank_count; i++)
+        count += gs_story_was_ready(gang, node->ranks[i]);
+    return count;
+}
+
 bool gs_story_blames(const struct gs_story *story, uint32_t index)
 {
     const struct gs_gang *gang = story->gang;
@@ -85,7 +106,8 @@ bool gs_story_blames(const struct gs_story *story, uint32_t index)
     case GS_REFUSAL_MISMATCH:
         return index == gang->fail_node || has_mismatch(gang, node);
     default:
-        return node->arrived_count != node->rank_count || node->hello_us < 0;
+        return node->hello_us < 0
+               || gs_story_count_ready(gang, node) < node->rank_count;
     }
 }
 
@@ -187,7 +209,7 @@ static void missing_ranks(const struct gs_story *story,
 
     for (uint32_t i = 0; missing && i < node->rank_count; i++) {
         const struct gs_task *task = &gang->tasks[node->ranks[i]];
-        if (task->state == GS_TASK_ARRIVED)
+        if (gs_story_was_ready(gang, node->ranks[i]))
             continue;
         missing[count++] = node->ranks[i];
         if (!known && task->info)

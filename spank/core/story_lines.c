@@ -141,13 +141,19 @@ static uint32_t count_blamed(const struct gs_story *story)
     return count;
 }
 
-static uint32_t count_ready(const struct gs_gang *gang)
+/* Nodes that were ready; *ret_tasks: tasks. */
+static uint32_t count_ready(const struct gs_gang *gang, uint32_t *ret_tasks)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < gang->node_count; i++)
-        count += gang->nodes[i].hello_us >= 0 && gang->nodes[i].lost_us < 0
-                 && gang->nodes[i].arrived_count == gang->nodes[i].rank_count;
+    *ret_tasks = 0;
+    for (uint32_t i = 0; i < gang->node_count; i++) {
+        const struct gs_node *node = &gang->nodes[i];
+        uint32_t ready = gs_story_count_ready(gang, node);
+        bool lost = node->lost_us >= 0 && !node->ended;
+        *ret_tasks += ready;
+        count += node->hello_us >= 0 && !lost && ready == node->rank_count;
+    }
     return count;
 }
 
@@ -167,7 +173,7 @@ static void headline(const struct gs_story *story, struct gs_strbuf *out)
     };
     const struct gs_gang *gang = story->gang;
     int64_t since = gang->first_us >= 0 ? gang->first_us : story->begun_us;
-    uint32_t blamed = count_blamed(story), ready = count_ready(gang);
+    uint32_t blamed = count_blamed(story), tasks, ready = count_ready(gang, &tasks);
 
     gs_strbuf_add(out,
                   "gang-start: step %u.%u refused after %.*f s: ",
@@ -193,8 +199,8 @@ static void headline(const struct gs_story *story, struct gs_strbuf *out)
                   " (%u node%s, %u task%s ready)\n",
                   ready,
                   ready == 1 ? "" : "s",
-                  gang->arrived_count,
-                  gang->arrived_count == 1 ? " was" : "s were");
+                  tasks,
+                  tasks == 1 ? " was" : "s were");
 }
 
 static char *group_text(const struct gs_story *story, uint32_t node)
@@ -206,8 +212,7 @@ static char *group_text(const struct gs_story *story, uint32_t node)
     gs_story_detail(story, node, &detail);
     /* These details say it all. */
     if (gang->reason == GS_REFUSAL_UNREACHABLE || gang->reason == GS_REFUSAL_CONFIG
-        || gang->reason == GS_REFUSAL_PROGRAM
-        || gang->reason == GS_REFUSAL_MISMATCH
+        || gang->reason == GS_REFUSAL_PROGRAM || gang->reason == GS_REFUSAL_MISMATCH
         || (detail.text && strstr(detail.text, "not started")))
         phase = "";
     else if (gang->reason == GS_REFUSAL_TASK_ENDED)

@@ -10,6 +10,12 @@
 /* A node that did not get as far as the step needed, for the reason at hand. */
 bool gs_story_blames(const struct gs_story *story, uint32_t node);
 
+/* A task that stood at the barrier when it was decided, or until Slurm gave up. */
+bool gs_story_was_ready(const struct gs_gang *gang, uint32_t rank);
+
+/* How many of a node's tasks. */
+uint32_t gs_story_count_ready(const struct gs_gang *gang, const struct gs_node *node);
+
 /* What exactly is wrong there; "" = the phase says it all. */
 void gs_story_detail(const struct gs_story *story,
                      uint32_t node,

@@ -52,7 +52,7 @@ static void put_missing(struct gs_strbuf *out, const struct gs_story *story)
         if (gang->outcome == GS_REFUSED && gs_story_blames(story, i))
             names[name_count++] = gang->nodes[i].name[0] ? gang->nodes[i].name : "?";
     for (uint32_t i = 0; ranks && i < gang->task_count; i++)
-        if (gang->outcome == GS_REFUSED && gang->tasks[i].state != GS_TASK_ARRIVED)
+        if (gang->outcome == GS_REFUSED && !gs_story_was_ready(gang, i))
             ranks[rank_count++] = i;
     if (names && name_count)
         hosts = gs_hostlist_fold(names, name_count);

@@ -25,8 +25,9 @@
 
 #define STEP_MS 250
 #define ASK_MS 2000
-#define STUCK_S 2   /* after a refusal, when a node never connected: srun is stuck */
-#define NORMAL_S 15 /* ... when all nodes were there: srun ends by itself */
+#define STUCK_MS 1000 /* after a refusal, when a node never connected: srun is stuck   \
+                       */
+#define NORMAL_S 15   /* ... when all nodes were there: srun ends by itself */
 
 struct gs_srun gs_srun = {.listen_fd = -1};
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -139,3 +140,22 @@ def sabotaged(gang: Gang, saboteur: str) -> Iterator[Gang]:
     """Run steps with the saboteur before the plugin: see saboteur.c."""
     with gang.plugstack(saboteur, "{ours}"):
         yield gang
+
+
+@pytest.fixture
+def gang_on(
+    plugin_cluster: Cluster, make_cluster: Factory
+) -> Iterator[Callable[[Spec], Gang]]:
+    """Run steps on a cluster of the test's own: it need not be left as it was."""
+    watches = []
+
+    def make(spec: Spec) -> Gang:
+        plugin = replace(spec, name=unused_name(), plugin=lifecycle.built_plugin())
+        one = make_cluster(plugin)
+        watches.append(Watch(one))
+        return Gang(one, shared_folder(one), watches[-1])
+
+    assert plugin_cluster.spec.plugin is not None
+    yield make
+    for watch in watches:
+        watch.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import signal
 import subprocess
@@ -254,33 +255,52 @@ class Gang:
         )
         return [json.loads(path.read_text()) for path in paths]
 
-    def quiet(self, seconds: float = 60) -> None:
+    def quiet(self, seconds: float = 30) -> None:
         """Wait until no job is left and every node is free."""
 
         def idle() -> bool:
             jobs, nodes = self.watch.ask()
             return not jobs and set(nodes.values()) == {"idle"}
 
-        until(idle, "an empty queue and idle nodes", seconds)
+        try:
+            until(idle, "an empty queue and idle nodes", seconds)
+        except AssertionError:
+            self.sweep()
+            raise
+
+    def sweep(self) -> None:
+        """End whatever runs, so that one test's trouble is not the next one's."""
+        self.run(["scancel", "-u", "root"])
+        if self.user:
+            self.run(["scancel", "-u", self.user])
+        for pid in self.strangers():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def strangers(self) -> dict[int, str]:
+        """Every living process in the cluster but its daemons, with its node."""
+        ours = {self.cluster.state.keeper, self.watch.popen.pid}
+        return {
+            pid: node
+            for pid, node in self.cluster.pids().items()
+            if pid not in ours
+            and process.command_name(pid) not in DAEMONS
+            and process.start_time(pid) is not None
+        }
 
     def leftovers(self) -> list[str]:
         """List everything that a step may leave on the nodes and must not."""
         jobs, nodes = self.watch.ask()
         found = [f"job: {line}" for line in jobs]
         found += [f"{n} is {told}" for n, told in nodes.items() if told != "idle"]
-        ours = {self.cluster.state.keeper, self.watch.popen.pid}
-        for pid, node in self.cluster.pids().items():
-            name = process.command_name(pid)
-            if name in DAEMONS or pid in ours:
-                continue
-            if process.start_time(pid) is not None:
-                found.append(f"process {pid} {name} on {node}")
+        for pid, node in self.strangers().items():
+            found.append(f"process {pid} {process.command_name(pid)} on {node}")
         for path in self.cluster.directory.glob("node/*/run/*"):
             found.append(f"file {path}")
         return found + list(self.sockets())
 
     def sockets(self) -> Iterator[str]:
-        """List the listening sockets that are not Slurm's daemons'."""
+        """List the listening sockets on the nodes that are not Slurm's daemons'."""
         names = {HEAD: "slurmctld"} | dict.fromkeys(self.cluster.nodes, "slurmd")
         own = {f"{SLURMCTLD_PORT:04X}", f"{SLURMD_PORT:04X}"}
         for node, name in names.items():
@@ -297,7 +317,9 @@ class Gang:
         """Assert that within so many seconds nothing is left of any step."""
         end = time.monotonic() + seconds
         while left := self.leftovers():
-            assert time.monotonic() < end, f"left after {seconds} s: {left}"
+            if time.monotonic() > end:
+                self.sweep()
+                raise AssertionError(f"left after {seconds} s: {left}")
             time.sleep(0.05)
 
     @contextlib.contextmanager
@@ -311,8 +333,10 @@ class Gang:
         try:
             yield
         finally:
-            self.quiet()
-            write_whole(path, usual)
+            try:
+                self.quiet()
+            finally:
+                write_whole(path, usual)
 
     def address(self, node: str) -> str:
         """Return the node's address on the cluster's network."""
