@@ -100,8 +100,11 @@ enum gs_outcome gs_gang_tick(struct gs_gang *gang, int64_t now_us)
 
     if (gang->outcome != GS_WAITING)
         return gang->outcome;
-    if (gang->suspect_us >= 0)
+    if (gang->suspect_us >= 0) {
         judge_suspect(gang, now_us);
+        if (!is_ambiguous(gang))
+            return gang->outcome;
+    }
     if (everybody && count_mismatches(gang))
         gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
     else if (everybody && program_differs(gang))
@@ -123,9 +126,7 @@ int64_t gs_gang_next_us(const struct gs_gang *gang)
 {
     if (gang->outcome != GS_WAITING)
         return -1;
-    if (gang->suspect_us >= 0 && !is_ambiguous(gang)
-        && (gang->deadline_us < 0
-            || gang->suspect_us + GS_SETTLE_US < gang->deadline_us))
+    if (gang->suspect_us >= 0 && !is_ambiguous(gang))
         return gang->suspect_us + GS_SETTLE_US;
     return gang->deadline_us;
 }

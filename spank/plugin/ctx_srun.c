@@ -217,7 +217,7 @@ static void end_process(bool stuck)
  * they must not wait for an answer until their own time is up. */
 static void answer_late_nodes(void)
 {
-    int64_t until = gs_srun.gang->decided_us + STUCK_S * 1000000;
+    int64_t until = gs_srun.gang->decided_us + STUCK_MS * 1000;
 
     while (!gs_root_all_gone(gs_srun.root)) {
         int64_t left = until - gs_clock_now_us();

@@ -137,7 +137,7 @@ MESSAGES = {
         {
             "node_index": word(32),
             "rank": word(32),
-            "kind": st.integers(lib.GS_FAIL_EXIT, lib.GS_FAIL_CONFIG),
+            "kind": st.integers(lib.GS_FAIL_EXIT, lib.GS_FAIL_LOST),
             "status": word(32),
             "siblings": word(32),
             "text": line(512),

@@ -144,14 +144,14 @@ def test_every_missing_rank_of_a_large_node_is_named() -> None:
     assert line == "  n1          ranks 0-255     ranks 1-16,18-254 not started"
 
 
-def test_nodes_whose_names_nobody_learnt_are_counted_not_listed() -> None:
+def test_nodes_whose_names_nobody_learnt_have_the_ranks_that_nobody_claimed() -> None:
     gang = Gang(nodes=3, known=False)
     gang.hello(0)
     gang.arrive(0)
     gang.arrive(1)
     said = timed_out(gang).refusal()
     assert "2 of 3 nodes are not ready" in said
-    assert "  ?           ranks           never connected\n" in said
+    assert "  ?           ranks 2-5       never connected\n" in said
     assert "next" not in said, "there is no name to look up"
 
 

@@ -135,7 +135,7 @@ def test_nine_complete_addresses_are_one_too_many() -> None:
     assert not MESSAGES["master"].refuses(eight)
 
 
-@pytest.mark.parametrize("kind", [0, lib.GS_FAIL_CONFIG + 1, 255])
+@pytest.mark.parametrize("kind", [0, lib.GS_FAIL_LOST + 1, 255])
 def test_a_failure_of_an_unknown_kind_is_refused(kind: int) -> None:
     body = finish(lib.gs_fail_encode, new("gs_fail", kind=kind))
     assert MESSAGES["fail"].refuses(body)
