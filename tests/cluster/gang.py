@@ -350,6 +350,25 @@ def write_whole(path: Path, text: str) -> None:
     fresh.replace(path)
 
 
+# Phases that a reason may follow.
+PHASES = ("never connected", "not started")
+
+
+def phase(matter: str) -> str:
+    """What is the matter, without the reason that was found out for it."""
+    before, _, _ = matter.partition(": ")
+    return before if before.endswith(PHASES) else matter
+
+
+def why(ran: Ran, node: str) -> str:
+    """The reason that was found out for a node, "" if none was."""
+    for line in ran.told:
+        row = BLAME.fullmatch(line)
+        if row and row[1] == node:
+            return row[3].partition(": ")[2]
+    return ""
+
+
 def refusal(ran: Ran, code: int = 75) -> dict[str, tuple[str, str]]:
     """Check a refused start; return nodes -> (ranks, what is the matter).
 
@@ -359,7 +378,7 @@ def refusal(ran: Ran, code: int = 75) -> dict[str, tuple[str, str]]:
     heads = [line for line in ran.told if " refused after " in line]
     assert len(heads) == 1, ran.err
     rows = [BLAME.fullmatch(line) for line in ran.told]
-    blamed = {row[1]: (row[2], row[3]) for row in rows if row}
+    blamed = {row[1]: (row[2], phase(row[3])) for row in rows if row}
     text = "\n".join(ran.told)
     named = {f"n{digit}" for digit in re.findall(r"\bn(\d)\b", text)}
     assert named <= set(blamed), f"an innocent node is named:\n{text}"

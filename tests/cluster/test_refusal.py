@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from cluster.gang import Gang, refusal, until
+from cluster.gang import Gang, refusal, until, why
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,6 +49,7 @@ def test_a_node_whose_slurmd_hangs_is_named_and_srun_ends(gang: Gang) -> None:
     finally:
         gang.cluster.signal_slurmd("n3", "cont")
     assert refusal(ran) == {"n3": ("4-5", "never connected")}
+    assert why(ran, "n3").startswith("slurmd takes connections but does not answer")
     assert "1 of 4 nodes is not ready (3 nodes, 6 tasks were ready)" in ran.told[0]
     assert ran.told[-1] == "  next: scontrol show node n3 · sbatch --exclude=n3 …"
     # Slurm's own launch hangs on the node for 20 s; srun must not wait for it.
@@ -70,7 +71,8 @@ def test_nodes_whose_slurmd_is_dead_are_named_in_one_line(
     # When Slurm gives up the launch it kills the tasks of the others: not their fault.
     assert "2 of 4 nodes are not ready" in ran.told[0]
     assert "(2 nodes, 4 tasks were ready)" in ran.told[0]
-    assert ran.told[1].split() == ["n[2-3]", "ranks", "2-5", "never", "connected"]
+    assert ran.told[1].split()[:5] == ["n[2-3]", "ranks", "2-5", "never", "connected:"]
+    assert ran.told[1].endswith("slurmd cannot be reached (Connection refused)")
     assert ran.told[2].startswith("  next: scontrol show node n[2-3] · ")
     assert len(ran.told) == 3
     assert ran.seconds < 20, "long before the user's time is up"
@@ -85,6 +87,7 @@ def test_a_node_without_a_cable_is_named(gang: Gang) -> None:
     finally:
         gang.cluster.set_cable("n4", up=True)
     assert refusal(ran) == {"n4": ("6-7", "never connected")}
+    assert why(ran, "n4").startswith("slurmd cannot be reached (")
     assert ran.seconds <= 2 + PATIENCE
     gang.clean(60)
     assert gang.started() == []
@@ -120,6 +123,7 @@ def test_ranks_that_hang_before_the_barrier_are_named(sabotaged: Gang) -> None:
         env=sabotage("task_init", "5", f"hold={NEVER}"),
     )
     assert refusal(ran) == {"n3": ("4-5", "rank 5 not started")}
+    assert "still in another plugin's task_init or Slurm's set-up" in why(ran, "n3")
     assert "(3 nodes, 7 tasks were ready)" in ran.told[0]
     assert 2 <= ran.when("refused after") <= 2 + PATIENCE
     assert ran.seconds <= 2 + PATIENCE
@@ -138,6 +142,7 @@ def test_a_node_that_hangs_before_its_tasks_are_forked_is_named(
         env=sabotage("user_init", "1", f"hold={late}"),
     )
     assert refusal(ran) == {"n2": ("2-3", "never connected")}
+    assert why(ran, "n2").startswith("slurmd answers; it has not launched the step")
     assert ran.seconds <= 2 + PATIENCE
     # It goes on now, and finds that nobody waits for it any more.
     late.touch()
