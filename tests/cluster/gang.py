@@ -1,4 +1,4 @@
-"""What the tests of the plugin share: steps on a cluster, and what they leave behind."""
+"""What the tests of the plugin share: steps on a cluster, and what they leave."""
 
 from __future__ import annotations
 

@@ -122,11 +122,8 @@ def test_a_bad_spec_ends_srun_with_one_line_before_anything_starts(
 def test_a_bad_spec_submits_and_allocates_nothing(gang: Gang, command: str) -> None:
     script = gang.folder / "job.sh"
     script.write_text("#!/bin/sh\n#SBATCH --gang-start=never\n")
-    words = {
-        "sbatch": ["sbatch", script],
-        "salloc": ["salloc", "--gang-start=never", "true"],
-    }[command]
-    ran = gang.run(words)
+    words = [script] if command == "sbatch" else ["--gang-start=never", "true"]
+    ran = gang.run([command, *words])
     assert ran.code == 78
     assert ran.err.startswith(f"{command}: error: gang-start: ")
     assert len(ran.err.splitlines()) == 1, ran.err
@@ -211,8 +208,10 @@ def test_every_member_of_a_job_array_is_a_gang_of_its_own(gang: Gang) -> None:
 
 
 def test_steps_at_once_in_one_allocation_do_not_disturb_each_other(gang: Gang) -> None:
-    step = "srun -N2 -n{n} -c1 --exact --gang-start=20 sh -c 'echo {n} $RANK $WORLD_SIZE $MASTER_PORT' &"
-    script = "\n".join(step.format(n=n) for n in (2, 3, 4)) + "\nwait"
+    show = gang.folder / "show.sh"
+    show.write_text("echo $1 $RANK $WORLD_SIZE $MASTER_PORT\n")
+    step = f"srun -N2 -n$n -c1 --exact --gang-start=20 sh {show} $n &"
+    script = f"for n in 2 3 4; do {step} done; wait"
     ran = gang.run(["salloc", "-Q", "-N2", "--ntasks-per-node=8", "sh", "-c", script])
     assert ran.code == 0, ran.err
     for n in (2, 3, 4):

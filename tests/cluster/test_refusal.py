@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from cluster.gang import Gang, refusal, until, why
+from gangstart.cluster import Spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -261,3 +264,21 @@ def test_the_job_record_has_the_exit_code_too(sabotaged: Gang) -> None:
     shown = gang.run(["scontrol", "show", "job", str(job)]).out
     assert "JobState=FAILED" in shown
     assert "ExitCode=75:0" in shown
+
+
+def test_a_node_with_a_slow_prolog_is_named_and_never_starts_later(
+    gang_on: Callable[[Spec], Gang],
+) -> None:
+    # Every node sees /var/tmp, as it does not see this machine's /tmp.
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as shared:
+        go, prolog = Path(shared, "go"), Path(shared, "prolog")
+        wait = f"while [ ! -e {go} ]; do sleep 0.05; done"
+        prolog.write_text(f'#!/bin/sh\n[ "$SLURMD_NODENAME" != n3 ] || {wait}\n')
+        prolog.chmod(0o755)
+        gang = gang_on(Spec(slurm_lines=(f"Prolog={prolog}",)))
+        ran = gang.srun(*EVERYBODY, "--gang-start=2", *gang.trace())
+        assert refusal(ran) == {"n3": ("4-5", "never connected")}
+        assert ran.seconds <= 2 + PATIENCE
+        go.touch()
+        gang.clean(30)
+    assert gang.started() == []
