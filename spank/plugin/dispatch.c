@@ -11,7 +11,7 @@
 
 #include "plugin.h"
 
-SPANK_PLUGIN("gangstart", 1)
+SPANK_PLUGIN(gangstart, 1) /* the macro makes a string of it */
 
 bool gs_is_normal_step(uint32_t step_id)
 {
