@@ -23,8 +23,8 @@
 #include "story.h"
 
 #define STEP_MS 500
-#define STUCK_S 2   /* after a refusal, when a node never connected: srun is stuck */
-#define NORMAL_S 15 /* ... when all nodes were there: srun ends by itself */
+#define STUCK_MS 1000 /* after a refusal, when a node never connected: srun is stuck */
+#define NORMAL_S 15   /* ... when all nodes were there: srun ends by itself */
 
 static struct {
     int listen_fd;
@@ -252,6 +252,20 @@ static void end_process(bool stuck)
     }
 }
 
+/* Nodes that come after the refusal are told as well, while srun has a moment left: they
+ * must not wait for an answer until their own time is up. */
+static void answer_late_nodes(void)
+{
+    int64_t until = srun.gang->decided_us + STUCK_MS * 1000;
+
+    while (!gs_root_all_gone(srun.root)) {
+        int64_t left = until - gs_clock_now_us();
+        if (left <= 0)
+            return;
+        gs_root_step(srun.root, (int)(left / 1000) + 1);
+    }
+}
+
 static void *rendezvous(void *arg)
 {
     enum gs_rootevent event;
@@ -263,13 +277,9 @@ static void *rendezvous(void *arg)
         if (event == GS_ROOT_DECIDED)
             tell();
     } while (event != GS_ROOT_DONE);
+    if (srun.gang->outcome == GS_REFUSED)
+        answer_late_nodes();
     stuck = !gs_root_all_gone(srun.root);
-    if (stuck && srun.gang->outcome == GS_REFUSED) {
-        int64_t left = srun.gang->decided_us + STUCK_S * 1000000 - gs_clock_now_us();
-        struct timespec nap = {.tv_sec = left / 1000000, .tv_nsec = left % 1000000 * 1000};
-        if (left > 0 && gs_root_step(srun.root, 0) == GS_ROOT_DONE)
-            clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
-    }
     gs_root_destroy(srun.root);
     srun.root = NULL;
     if (srun.gang->outcome == GS_REFUSED)
