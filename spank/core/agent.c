@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent_private.h"
@@ -206,9 +207,13 @@ static void on_report(struct gs_agent *agent, const struct gs_frame *frame)
 {
     const char *dir = agent->conf.spool_dir;
 
-    if (!agent->report_open && dir[0])
+    if (!agent->report_open && dir[0]) {
         agent->report_open =
             gs_spoolfile_begin(&agent->report, dir, "start.json", NULL) == 0;
+        /* The job reads it, whatever the umask it gave its slurmstepd. */
+        if (agent->report_open)
+            fchmod(agent->report.fd, 0644);
+    }
     if (frame->size == 0)
         agent->report_done = true;
     if (!agent->report_open)

@@ -207,3 +207,22 @@ def test_a_second_slurmstepd_of_the_step_does_not_get_the_first_ones_port(
 
     # The first has been given up for its program, which has not bound it yet.
     assert ports[0] != ports[1]
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_the_report_can_be_read_by_the_task_whatever_its_umask(
+    slurm: Slurm, mask: int
+) -> None:
+    assert slurm.srun(nodes={"n001": "0"}, umask=mask).finish() == 0
+
+    modes = {
+        path.name: oct(path.stat().st_mode & 0o777)
+        for path in (slurm.spool, slurm.step, *slurm.step.rglob("*"))
+    }
+    assert modes == {
+        "spool": "0o755",
+        "7877.0": "0o755",
+        "sys": "0o755",
+        "user": "0o755",
+        "start.json": "0o644",
+    }
