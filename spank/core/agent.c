@@ -305,7 +305,8 @@ static int talk(struct gs_agent *agent, int64_t now_us)
 static void end_step(struct gs_agent *agent, int64_t now_us)
 {
     bool refused = atomic_load(&agent->conf.page->state) == GS_PAGE_ABORT;
-    bool gone = !refused || agent->exits == agent->conf.page->slot_count;
+    bool gone =
+        !refused || agent->launch_told || agent->exits == agent->conf.page->slot_count;
 
     if (now_us > agent->decided_us + GS_AGENT_END_US)
         agent->finished = true;
@@ -348,13 +349,24 @@ static void wait_for_events(struct gs_agent *agent)
             ;
 }
 
+/* slurmstepd waits to end, but the deaths of the last tasks may not be told yet, and
+ * the report of a step of short tasks may still be on its way. */
+static bool must_stop(struct gs_agent *agent, int64_t now_us)
+{
+    if (!atomic_load(&agent->stop))
+        return false;
+    if (!agent->stop_us)
+        agent->stop_us = now_us;
+    return now_us > agent->stop_us + GS_AGENT_STOP_US;
+}
+
 void gs_agent_run(struct gs_agent *agent)
 {
     int64_t now_us = gs_clock_now_us();
 
     agent->begun_us = now_us;
     agent->connecting = true;
-    while (!agent->finished && !atomic_load(&agent->stop)) {
+    while (!agent->finished && !must_stop(agent, now_us)) {
         int rc = 0;
         if (agent->connecting)
             connect_step(agent, now_us);

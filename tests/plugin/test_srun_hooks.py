@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -14,7 +15,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plugin.fakeslurm import Run, Slurm
+    from plugin.fakeslurm import Event, Run, Slurm
 
 PAIR = {"n001": "0", "n002": "1"}
 THREE = {"n001": "0,1", "n002": "2,3", "n003": "4,5"}
@@ -197,6 +198,41 @@ def test_a_step_that_is_asked_to_end_keeps_its_own_code_and_nobody_is_blamed(
     assert run.stderr == ""
 
 
+def kept(slurm: Slurm, nodes: dict[str, str]) -> dict[str, Event]:
+    """The report that each node keeps, where spool=…/spool-@."""
+    paths = {n: slurm.folder / f"spool-{n}/7877.0/sys/start.json" for n in nodes}
+    return {
+        name: json.loads(path.read_text(encoding="utf-8"))
+        for name, path in paths.items()
+        if path.exists()
+    }
+
+
+def test_the_node_of_rank_0_keeps_the_complete_report_and_others_their_own(
+    slurm: Slurm,
+) -> None:
+    nodes = {"n001": "1,2", "n002": "3", "n003": "0"}
+    run = slurm.srun(nodes=nodes, args=[f"spool={slurm.folder}/spool-@"])
+
+    assert run.finish() == 0
+    reports = kept(slurm, nodes)
+    assert reports["n003"] == slurm.report()
+    for name in ("n001", "n002"):
+        assert reports[name]["complete"] is False
+        assert [node["name"] for node in reports[name]["nodes"]] == [name]
+
+
+def test_one_node_keeps_the_report_of_a_refused_start(slurm: Slurm) -> None:
+    nodes = {"n001": "1,2", "n002": "3", "n003": "0"}
+    args = [f"spool={slurm.folder}/spool-@"]
+    run = slurm.srun("--gang-start=60", nodes=nodes, ranks={1: "exit:1"}, args=args)
+
+    assert run.finish() == 75
+    (report,) = kept(slurm, nodes).values()
+    assert report == slurm.report()
+    assert (report["complete"], report["reason"]) == (True, "task_ended")
+
+
 def test_a_plugin_that_is_listed_twice_works_once(slurm: Slurm) -> None:
     twice = ["--plugin", str(slurm.plugin)] * 2
     run = slurm.srun("--gang-start", *twice, nodes=THREE)
@@ -277,3 +313,17 @@ def test_two_steps_at_once_get_different_ports(slurm: Slurm) -> None:
     assert [run.finish() for run in runs] == [0, 0]
     ports = [run.lines[0].rsplit(":", 1)[1] for run in runs]
     assert ports[0] != ports[1]
+
+
+def test_stale_and_foreign_visitors_do_not_disturb_a_start(slurm: Slurm) -> None:
+    run = slurm.srun("--gang-start=60", nodes=PAIR, ranks={1: "never"})
+    run.await_barrier(0)
+    port = int(run.wait_for("rdzv")["text"].split(":")[1])
+    for garbage in (b"", b"GET / HTTP/1.0\r\n\r\n", os.urandom(4096)):
+        with closing(socket.create_connection(("127.0.0.1", port))) as visitor:
+            visitor.sendall(garbage)
+    os.kill(run.task(1), signal.SIGABRT)
+
+    assert run.finish() == 75
+    assert "rank 1: signal 6" in run.stderr
+    assert len(blamed(run)) == 1
