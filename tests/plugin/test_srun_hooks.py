@@ -301,6 +301,16 @@ def test_a_master_port_in_use_refuses_the_start_and_names_its_owner(
     assert slurm.ran() == []
 
 
+def test_an_environment_that_cannot_work_refuses_the_start_with_78(
+    slurm: Slurm,
+) -> None:
+    run = slurm.srun("--gang-start=60", nodes=PAIR, env={"MASTER_PORT": "many"})
+
+    assert run.finish() == 78, run.stderr
+    assert "MASTER_PORT" in run.stderr
+    assert "many" in run.stderr
+
+
 def test_two_steps_at_once_get_different_ports(slurm: Slurm) -> None:
     ranks = {0: "stdin", 1: "stdin"}
     runs = [
