@@ -77,8 +77,11 @@ static void open_rendezvous(void)
     rdzv.port = srun.port;
     rdzv.restart_count = restarts ? (uint32_t)strtoul(restarts, NULL, 10) : 0;
     memcpy(rdzv.key, srun.key, sizeof(rdzv.key));
-    if (gs_rdzv_encode(&rdzv, text, sizeof(text)) == 0)
-        setenv(GS_RDZV_ENV, text, 1);
+    if (gs_rdzv_encode(&rdzv, text, sizeof(text)) < 0
+        || setenv(GS_RDZV_ENV, text, 1) < 0) {
+        snprintf(error.text, sizeof(error.text), "the SPEC is too long for the nodes");
+        gs_options_refuse(&error);
+    }
     explicit_bzero(text, sizeof(text));
     explicit_bzero(&rdzv, sizeof(rdzv));
 }

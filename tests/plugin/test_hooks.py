@@ -34,6 +34,8 @@ MALFORMED = {
     "format letters": "%s%n%s%n:%x",
     "controls": "1:\x01\x02\x7f\n\r:0",
     "all colons": ":" * 200,
+    "very long": "1:1:0:" + "a" * 100_000,
+    "very long spec": RDZV + ",report=/" + "x" * 3000,
 }
 
 
