@@ -257,7 +257,7 @@ void gs_peer_event(struct gs_root *root,
     }
     gs_error_set(&why,
                  0,
-                 "connection lost: %s",
+                 "%s",
                  rc == -EBADMSG ? "frames that break the protocol"
                                 : strerror(rc ? -rc : -end));
     gs_peer_drop(root, peer, why.text, now_us);
