@@ -307,7 +307,7 @@ int gs_srun_launch(spank_t sp)
 {
     static pid_t done; /* het steps come here from a thread of one component */
     uint32_t job_id = 0, step_id = 0;
-    struct gs_error error;
+    struct gs_error error = {"no thread can be started"};
 
     if (done == getpid() || srun.listen_fd < 0
         || spank_get_item(sp, S_JOB_ID, &job_id) != ESPANK_SUCCESS
