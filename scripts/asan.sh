@@ -48,8 +48,9 @@ export LD_PRELOAD
     exit 1
 }
 code=0
+# What the tests compile themselves is sanitized too.
 # shellcheck disable=SC2086 # a list of folders
-"$PYTHON" -m pytest -p no:cacheprovider --capture=sys -o "pythonpath=$OUT/lib tests" \
+CFLAGS=$SANITIZE LDFLAGS='-fsanitize=address,undefined' "$PYTHON" -m pytest -p no:cacheprovider --capture=sys -o "pythonpath=$OUT/lib tests" \
     $tests "$@" || code=$?
 unset LD_PRELOAD
 for found in "$OUT"/found.*; do

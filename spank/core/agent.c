@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent_private.h"
@@ -153,9 +154,13 @@ static int on_report(struct gs_agent *agent, const struct gs_frame *frame)
         gs_relay_one(&agent->relay, &agent->mac, node, frame);
         return 0;
     }
-    if (!agent->report_open && dir[0])
+    if (!agent->report_open && dir[0]) {
         agent->report_open =
             gs_spoolfile_begin(&agent->report, dir, "start.json", NULL) == 0;
+        /* The job reads it, whatever the umask it gave its slurmstepd. */
+        if (agent->report_open)
+            fchmod(agent->report.fd, 0644);
+    }
     if (size == 0)
         agent->report_done = true;
     if (!agent->report_open)
@@ -263,7 +268,8 @@ static int talk(struct gs_agent *agent, int64_t now_us)
 static void end_step(struct gs_agent *agent, int64_t now_us)
 {
     bool refused = atomic_load(&agent->conf.page->state) == GS_PAGE_ABORT;
-    bool gone = !refused || agent->exits == agent->conf.page->slot_count;
+    bool gone =
+        !refused || agent->launch_told || agent->exits == agent->conf.page->slot_count;
 
     if (now_us > agent->decided_us + GS_AGENT_END_US)
         agent->finished = true;
@@ -329,12 +335,23 @@ static void on_broken(struct gs_agent *agent, int code, int64_t now_us)
         gs_agent_give_up(agent, code, "the connection is lost");
 }
 
+/* slurmstepd waits to end, but the deaths of the last tasks may not be told yet, and
+ * the report of a step of short tasks may still be on its way. */
+static bool must_stop(struct gs_agent *agent, int64_t now_us)
+{
+    if (!atomic_load(&agent->stop))
+        return false;
+    if (!agent->stop_us)
+        agent->stop_us = now_us;
+    return now_us > agent->stop_us + GS_AGENT_STOP_US;
+}
+
 void gs_agent_run(struct gs_agent *agent)
 {
     int64_t now_us = gs_clock_now_us();
 
     gs_agent_connect_begin(agent, now_us);
-    while (!agent->finished && !atomic_load(&agent->stop)) {
+    while (!agent->finished && !must_stop(agent, now_us)) {
         int rc = 0;
         if (agent->connecting)
             gs_agent_connect_step(agent, now_us);

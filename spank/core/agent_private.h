@@ -33,6 +33,7 @@
 #define GS_AGENT_DEAD_MS 10000     /* unacknowledged data: we are cut off */
 #define GS_AGENT_GRACE_US 30000000 /* tasks wait this much longer than T */
 #define GS_AGENT_END_US 5000000    /* after the decision: pieces of the report, ends */
+#define GS_AGENT_STOP_US 1000000   /* after gs_agent_stop(): last words, the report */
 
 struct gs_agentconf {
     uint8_t key[GS_KEY_SIZE];
@@ -68,7 +69,7 @@ struct gs_agent {
     struct gs_decider *decider;
     uint32_t *ranks; /* by local index */
     bool master_sent;
-    int64_t begun_us, try_us, ping_us, decided_us;
+    int64_t begun_us, try_us, ping_us, decided_us, stop_us;
     uint32_t tries;
     struct gs_hold hold;
     struct gs_prober prober;
@@ -86,6 +87,7 @@ struct gs_agent {
     uint32_t exits;
     _Atomic int32_t *exit_status; /* wait status by local index, -1 = alive */
     _Atomic bool stop, launch_failed;
+    bool launch_told;    /* ... and its tasks will never be there */
     struct gs_error end; /* how it ended, for the host's log */
 };
 
@@ -99,7 +101,9 @@ void gs_agent_destroy(struct gs_agent *agent);
 void gs_agent_run(struct gs_agent *agent);
 
 /* From other threads: a task was forked; it ended with this wait status; the launch
- * failed before the tasks were released; end soon. The last three wake the agent. */
+ * failed before the tasks were released; end as soon as srun has heard of it all and,
+ * if it has decided, the report is here, within GS_AGENT_STOP_US. The last three wake
+ * the agent. */
 void gs_agent_task_forked(struct gs_agent *agent, uint32_t local, int pid);
 void gs_agent_task_exit(struct gs_agent *agent, uint32_t local, int status);
 void gs_agent_launch_failed(struct gs_agent *agent);

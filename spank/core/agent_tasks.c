@@ -195,6 +195,7 @@ static int send_launch_failed(struct gs_agent *agent)
 
     if (!atomic_exchange(&agent->launch_failed, false))
         return 0;
+    agent->launch_told = true;
     return gs_agent_send_fail(agent, &fail);
 }
 

@@ -206,6 +206,17 @@ static bool is_done(const struct gs_root *root, int64_t now_us)
     return true;
 }
 
+/* Nothing is judged any more but what a node gives as the reason. */
+static void end(struct gs_root *root, int64_t now_us)
+{
+    bool cancelled = atomic_load(&root->end) == 2;
+
+    if (!root->end_us)
+        root->end_us = now_us;
+    if (cancelled || now_us > root->end_us + GS_ROOT_LAST_US)
+        gs_gang_end(root->gang, cancelled, now_us);
+}
+
 enum gs_rootevent gs_root_step(struct gs_root *root, int max_wait_ms)
 {
     int64_t now_us;
@@ -218,10 +229,12 @@ enum gs_rootevent gs_root_step(struct gs_root *root, int max_wait_ms)
     }
     if (root->decided)
         return is_done(root, now_us) ? GS_ROOT_DONE : GS_ROOT_ENDING;
-    gs_root_next_candidate(root, now_us);
-    gs_gang_tick(root->gang, now_us);
-    if (atomic_load(&root->end))
-        gs_gang_end(root->gang, atomic_load(&root->end) == 2, now_us);
+    if (atomic_load(&root->end)) {
+        end(root, now_us);
+    } else {
+        gs_root_next_candidate(root, now_us);
+        gs_gang_tick(root->gang, now_us);
+    }
     if (root->gang->outcome == GS_WAITING)
         return GS_ROOT_WAITING;
     gs_gang_name_rest(root->gang);

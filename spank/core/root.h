@@ -18,6 +18,7 @@
 #define GS_ROOT_PING_US 1000000
 #define GS_ROOT_SILENT_US 3000000 /* with unacknowledged data: the link is dead */
 #define GS_ROOT_PROBE_US 1500000  /* others may still answer after a failed probe */
+#define GS_ROOT_LAST_US 500000    /* Slurm ends the launch: the nodes' last words */
 #define GS_ROOT_END_US 2000000    /* after the decision, for goodbyes */
 #define GS_ROOT_PIECE 61440       /* bytes of the report in one frame */
 
@@ -48,7 +49,8 @@ enum gs_rootevent gs_root_step(struct gs_root *root, int max_wait_ms);
 /* From any thread: makes a waiting gs_root_step() return. */
 void gs_root_wake(struct gs_root *root);
 
-/* From any thread: Slurm ends the launch; decided in the next step. */
+/* From any thread: Slurm ends the launch. Cancelled: decided in the next step. Else
+ * the nodes have GS_ROOT_LAST_US to say why: tasks may end faster than news travel. */
 void gs_root_end(struct gs_root *root, bool cancelled);
 
 /* After the decision: the node that keeps the complete report (rank 0's, else any that

@@ -25,7 +25,7 @@ struct gs_root {
     uint32_t stranger_count;
     struct gs_peer **by_node;
     uint32_t goodbye_count;
-    int64_t ping_us, watch_us, step_us, ending_us;
+    int64_t ping_us, watch_us, step_us, ending_us, end_us;
     bool decided, told;
     bool have_master;
     struct gs_master master;

@@ -46,7 +46,8 @@ static int make_user_dir(const char *path,
 {
     struct stat info;
 
-    if (mkdir(path, 0755) < 0 && errno != EEXIST)
+    /* slurmstepd runs with the job's umask; the job must get in here all the same. */
+    if (mkdir(path, 0755) == 0 ? chmod(path, 0755) < 0 : errno != EEXIST)
         return gs_error_set(error, errno, "cannot make %s: %s", path, strerror(errno));
     if (lstat(path, &info) < 0 || !S_ISDIR(info.st_mode))
         return gs_error_set(error, ENOTDIR, "%s is in the way: not a directory", path);

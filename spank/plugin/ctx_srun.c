@@ -25,9 +25,10 @@
 
 #define STEP_MS 250
 #define ASK_MS 2000
-#define STUCK_MS 1000 /* after a refusal, when a node never connected: srun is stuck   \
-                       */
-#define NORMAL_S 15   /* ... when all nodes were there: srun ends by itself */
+#define STUCK_MS                                                                       \
+    1000            /* after a refusal, when a node never connected: srun is stuck     \
+                     */
+#define NORMAL_S 15 /* ... when all nodes were there: srun ends by itself */
 
 struct gs_srun gs_srun = {.listen_fd = -1};
 
@@ -100,8 +101,11 @@ static void open_rendezvous(void)
     rdzv.port = gs_srun.port;
     choose_first_ports(rdzv.first_ports);
     memcpy(rdzv.key, gs_srun.key, sizeof(rdzv.key));
-    if (gs_rdzv_encode(&rdzv, text, sizeof(text)) == 0)
-        setenv(GS_RDZV_ENV, text, 1);
+    if (gs_rdzv_encode(&rdzv, text, sizeof(text)) < 0
+        || setenv(GS_RDZV_ENV, text, 1) < 0) {
+        snprintf(error.text, sizeof(error.text), "the SPEC is too long for the nodes");
+        gs_options_refuse(&error);
+    }
     explicit_bzero(text, sizeof(text));
     explicit_bzero(&rdzv, sizeof(rdzv));
 }
@@ -267,7 +271,7 @@ int gs_srun_launch(spank_t sp)
 {
     static pid_t done; /* het steps come here from a thread of one component */
     uint32_t job_id = 0, step_id = 0;
-    struct gs_error error;
+    struct gs_error error = {"no thread can be started"};
 
     if (done == getpid() || gs_srun.listen_fd < 0
         || spank_get_item(sp, S_JOB_ID, &job_id) != ESPANK_SUCCESS

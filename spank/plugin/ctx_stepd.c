@@ -250,15 +250,18 @@ int gs_stepd_post_opt(spank_t sp)
 {
     static pid_t done;
     char text[GS_RDZV_SIZE];
-    bool given;
+    spank_err_t rc;
 
     if (done == getpid())
         return 0;
     done = getpid();
-    given = spank_getenv(sp, GS_RDZV_ENV, text, sizeof(text)) == ESPANK_SUCCESS;
-    if (given)
-        spank_unsetenv(sp, GS_RDZV_ENV);
-    if (!given || spank_get_item(sp, S_JOB_ID, &stepd.step.job_id) != ESPANK_SUCCESS
+    rc = spank_getenv(sp, GS_RDZV_ENV, text, sizeof(text));
+    if (rc == ESPANK_ENV_NOEXIST)
+        return 0;
+    spank_unsetenv(sp, GS_RDZV_ENV);
+    if (rc != ESPANK_SUCCESS) /* too long: not a word of it counts */
+        text[0] = '\0';
+    if (spank_get_item(sp, S_JOB_ID, &stepd.step.job_id) != ESPANK_SUCCESS
         || spank_get_item(sp, S_JOB_STEPID, &stepd.step.step_id) != ESPANK_SUCCESS
         || !gs_is_normal_step(stepd.step.step_id))
         return 0;
@@ -283,8 +286,12 @@ int gs_stepd_post_opt(spank_t sp)
     /* Not taking part must not mean starting alone: tasks of a gang step that cannot
      * join end with the code of a refused start (see gs_task_init). */
     stepd.active = true;
-    if (set_up(sp, text) < 0 && !stepd.step.page)
-        stepd.step.page = gs_page_map(1);
+    if (set_up(sp, text) < 0) {
+        if (!stepd.step.page)
+            stepd.step.page = gs_page_map(1);
+        if (stepd.step.page)
+            gs_page_abort(stepd.step.page, 75);
+    }
     explicit_bzero(text, sizeof(text));
     return 0;
 }

@@ -246,8 +246,9 @@ int gs_task_init(spank_t sp)
         return 0;
     done = true;
     prepare(&saved);
-    if (spank_get_item(sp, S_TASK_ID, &local) != ESPANK_SUCCESS || local < 0
-        || (uint32_t)local >= step->page->slot_count || parent != step->stepd_pid)
+    if (!step->page || spank_get_item(sp, S_TASK_ID, &local) != ESPANK_SUCCESS
+        || local < 0 || (uint32_t)local >= step->page->slot_count
+        || parent != step->stepd_pid)
         _exit(EXIT_NOT_READY);
     slot = &step->page->slots[local];
     if (make_plan(sp, step, NULL, &plan) < 0)

@@ -70,9 +70,8 @@ int gs_rdzv_decode(const char *text, struct gs_rdzv *ret_rdzv, struct gs_error *
     rdzv.first_ports[1] = (uint16_t)second;
     rdzv.restart_count = restarts;
     rc = gs_spec_parse(&rdzv.spec, text + used + 2 * GS_KEY_SIZE + 1, error);
-    if (rc < 0)
-        return rc;
-    *ret_rdzv = rdzv;
+    if (rc == 0)
+        *ret_rdzv = rdzv;
     explicit_bzero(&rdzv, sizeof(rdzv));
-    return 0;
+    return rc;
 }
