@@ -17,12 +17,18 @@ bool gs_spool_path(
     return n > 0 && (size_t)n < size;
 }
 
+/* A directory that everybody can read, whatever the umask: slurmstepd has the job's. */
+static int make_open(const char *path)
+{
+    return mkdir(path, 0755) < 0 ? -1 : chmod(path, 0755);
+}
+
 /* An existing directory of another user may hold whatever that user put there. */
 static int make_own_dir(const char *path, struct gs_error *error)
 {
     struct stat info;
 
-    if (mkdir(path, 0755) < 0 && errno != EEXIST)
+    if (make_open(path) < 0 && errno != EEXIST)
         return gs_error_set(error, errno, "cannot make %s: %s", path, strerror(errno));
     if (lstat(path, &info) < 0 || !S_ISDIR(info.st_mode))
         return gs_error_set(error, ENOTDIR, "%s is in the way: not a directory", path);
@@ -46,8 +52,7 @@ static int make_user_dir(const char *path,
 {
     struct stat info;
 
-    /* slurmstepd runs with the job's umask; the job must get in here all the same. */
-    if (mkdir(path, 0755) == 0 ? chmod(path, 0755) < 0 : errno != EEXIST)
+    if (make_open(path) < 0 && errno != EEXIST)
         return gs_error_set(error, errno, "cannot make %s: %s", path, strerror(errno));
     if (lstat(path, &info) < 0 || !S_ISDIR(info.st_mode))
         return gs_error_set(error, ENOTDIR, "%s is in the way: not a directory", path);

@@ -11,11 +11,6 @@ import pytest
 from core.c import NOBODY, lib
 from core.gangs import SECOND, T0, Gang
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(lib, "GS_SETTLE_US"),
-    reason="this core's nodes do not tell whether a dead task's siblings live",
-)
-
 REFUSED, CANCELLED, WAITING = lib.GS_REFUSED, lib.GS_CANCELLED, lib.GS_WAITING
 KILLED, ASKED = lib.GS_FAIL_SIGNAL, lib.GS_FAIL_ASKED
 SETTLE: int = getattr(lib, "GS_SETTLE_US", 0)

@@ -23,9 +23,17 @@ IDENTITY = {"plugin_name", "plugin_type", "plugin_version", "spank_plugin_versio
 # In every Slurm from 22.05 on; with a name beyond these an old one cannot load it.
 SLURM = {
     "slurm_error",
+    "slurm_free_node_info_msg",
     "slurm_info",
     "slurm_job_step_layout_free",
     "slurm_job_step_layout_get",
+    "slurm_job_step_stat",
+    "slurm_job_step_stat_response_msg_free",
+    "slurm_list_iterator_create",
+    "slurm_list_iterator_destroy",
+    "slurm_list_next",
+    "slurm_load_node_single",
+    "slurm_spank_log",
     "spank_context",
     "spank_get_item",
     "spank_getenv",

@@ -12,29 +12,29 @@ if TYPE_CHECKING:
 BATCH, INTERACTIVE, EXTERN = "0xfffffffb", "0xfffffffa", "0xfffffffc"
 KEY = "5a" * 32
 PORT = 1  # nobody listens there
-RDZV = f"1:{PORT}:0:{KEY}:on,timeout=5"
+RDZV = f"2:{PORT}:0:0:0:{KEY}:on,timeout=5"
 ONE = {"n001": "0"}
 
 MALFORMED = {
     "empty": "",
     "one word": "hello",
-    "another version": RDZV.replace("1:", "2:", 1),
+    "another version": RDZV.replace("2:", "3:", 1),
     "no port": f"1::0:{KEY}:on",
-    "port 0": f"1:0:0:{KEY}:on",
-    "port too high": f"1:70000:0:{KEY}:on",
-    "negative port": f"1:-1:0:{KEY}:on",
-    "no restarts": f"1:{PORT}:{KEY}:on",
-    "short key": f"1:{PORT}:0:{KEY[:-2]}:on",
-    "long key": f"1:{PORT}:0:{KEY}5a:on",
-    "odd key": f"1:{PORT}:0:{KEY[:-1]}:on",
-    "key with a wrong digit": f"1:{PORT}:0:{KEY[:-1]}g:on",
-    "no spec": f"1:{PORT}:0:{KEY}",
-    "unknown key": f"1:{PORT}:0:{KEY}:on,colour=red",
-    "bad value": f"1:{PORT}:0:{KEY}:on,timeout=never",
+    "no first port": f"2:{PORT}:x:0:0:{KEY}:on",
+    "port too high": f"2:70000:0:0:0:{KEY}:on",
+    "negative port": f"2:-1:0:0:0:{KEY}:on",
+    "no restarts": f"2:{PORT}:0:0:{KEY}:on",
+    "short key": f"2:{PORT}:0:0:0:{KEY[:-2]}:on",
+    "long key": f"2:{PORT}:0:0:0:{KEY}5a:on",
+    "odd key": f"2:{PORT}:0:0:0:{KEY[:-1]}:on",
+    "key with a wrong digit": f"2:{PORT}:0:0:0:{KEY[:-1]}g:on",
+    "no spec": f"2:{PORT}:0:0:0:{KEY}",
+    "unknown key": f"2:{PORT}:0:0:0:{KEY}:on,colour=red",
+    "bad value": f"2:{PORT}:0:0:0:{KEY}:on,timeout=never",
     "format letters": "%s%n%s%n:%x",
     "controls": "1:\x01\x02\x7f\n\r:0",
     "all colons": ":" * 200,
-    "very long": "1:1:0:" + "a" * 100_000,
+    "very long": "2:1:0:0:0:" + "a" * 100_000,
     "very long spec": RDZV + ",report=/" + "x" * 3000,
 }
 
