@@ -28,8 +28,10 @@ mkdir -p build
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 rm -rf "$OUT"
+# By force: the ordinary plugin lies in the package, is copied with it and, being newer
+# than its sources, would pass for built.
 CFLAGS=$SANITIZE LDFLAGS='-fsanitize=address,undefined' \
-    "$PYTHON" setup.py -q build -b "$OUT/work" --build-lib "$OUT/lib" >"$log" 2>&1 || {
+    "$PYTHON" setup.py -q build --force -b "$OUT/work" --build-lib "$OUT/lib" >"$log" 2>&1 || {
     cat "$log" >&2
     echo "asan: the sanitized build failed" >&2
     exit 1
@@ -45,6 +47,11 @@ export LD_PRELOAD
 "$PYTHON" -c 'import sys, gangstart._core as c; sys.exit(not c.__file__.startswith(sys.argv[1]))' \
     "$OUT" || {
     echo "asan: the tests would not load the sanitized gangstart._core of $OUT" >&2
+    exit 1
+}
+plugin=$OUT/lib/gangstart/spank_gangstart.so
+[ ! -e "$plugin" ] || grep -q __asan_init "$plugin" || {
+    echo "asan: $plugin is an ordinary build" >&2
     exit 1
 }
 code=0
