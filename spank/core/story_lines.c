@@ -89,6 +89,11 @@ char *gs_story_start(const struct gs_story *story)
             gang->nodes[gang->tasks[last].node].name,
             seconds(skew),
             story->spec->slack_s);
+    if (story->spec->health == GS_HEALTH_REQUIRE)
+        gs_strbuf_add(
+            &out,
+            "gang-start: warning: health=require, but this version does not look "
+            "at GPUs: their health is unknown\n");
     warn_binding(gang, &out);
     return gs_strbuf_take(&out);
 }
