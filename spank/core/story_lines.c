@@ -103,12 +103,13 @@ static char *fold_nodes(const struct gs_gang *gang,
                         uint32_t count)
 {
     const char **names = calloc(count, sizeof(*names));
-    char *folded = NULL;
+    char *folded;
 
-    for (uint32_t i = 0; names && i < count; i++)
+    if (!names)
+        return NULL;
+    for (uint32_t i = 0; i < count; i++)
         names[i] = gang->nodes[nodes[i]].name[0] ? gang->nodes[nodes[i]].name : "?";
-    if (names)
-        folded = gs_hostlist_fold(names, count);
+    folded = gs_hostlist_fold(names, count);
     free(names);
     return folded;
 }
