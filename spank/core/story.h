@@ -25,7 +25,8 @@ struct gs_story {
     const char *slurm_version;
     const char *cluster;
     const char *submit_host;
-    const char *program; /* the step's command, as srun knows it */
+    const char *program;  /* the step's command, as srun knows it */
+    const char *launcher; /* it starts a node's processes itself; NULL = it does not */
     uint32_t user_id;
 };
 

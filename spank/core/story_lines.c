@@ -50,6 +50,24 @@ static void warn_binding(const struct gs_gang *gang, struct gs_strbuf *out)
         gang->tasks[rank].visible);
 }
 
+/* torchrun and its like start one process per GPU themselves. */
+static void warn_launcher(const struct gs_story *story, struct gs_strbuf *out)
+{
+    for (uint32_t i = 0; story->launcher && i < story->gang->node_count; i++) {
+        const struct gs_node *node = &story->gang->nodes[i];
+        if (node->rank_count < 2)
+            continue;
+        gs_strbuf_add(
+            out,
+            "gang-start: warning: %s starts the processes of a node itself, but "
+            "%s has %u tasks; it wants --ntasks-per-node=1\n",
+            story->launcher,
+            node->name,
+            node->rank_count);
+        return;
+    }
+}
+
 char *gs_story_start(const struct gs_story *story)
 {
     const struct gs_gang *gang = story->gang;
@@ -94,6 +112,7 @@ char *gs_story_start(const struct gs_story *story)
             &out,
             "gang-start: warning: health=require, but this version does not look "
             "at GPUs: their health is unknown\n");
+    warn_launcher(story, &out);
     warn_binding(gang, &out);
     return gs_strbuf_take(&out);
 }

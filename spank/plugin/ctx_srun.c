@@ -19,6 +19,7 @@
 #include "clock_private.h"
 #include "ctx_srun.h"
 #include "hostlist.h"
+#include "launcher.h"
 #include "net_private.h"
 #include "portpick.h"
 #include "root.h"
@@ -199,6 +200,7 @@ static void fill_story(spank_t sp)
         .submit_host = gs_srun.host,
         .user_id = getuid(),
         .program = gs_srun.program,
+        .launcher = gs_launcher_name(argc, (const char *const *)argv),
         .master_addr = gs_srun.master_addr,
     };
 }

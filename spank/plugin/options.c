@@ -53,7 +53,11 @@ void gs_options_register(spank_t sp)
         .cb = on_option,
     };
 
-    spank_option_register(sp, &option);
+    /* sbatch, salloc and srun users would see "unrecognized option" and wonder. */
+    if (spank_option_register(sp, &option) != ESPANK_SUCCESS)
+        slurm_info(
+            "gangstart: --gang-start cannot be registered: another plugin has an "
+            "option of that name");
 }
 
 void gs_options_site(int argc, char **argv)
