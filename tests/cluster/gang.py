@@ -205,16 +205,23 @@ class Gang:
         """Run srun to its end."""
         return self.run(["srun", *words], env, seconds)
 
-    def batch(self, *options: str, script: str) -> str:
-        """Run a batch script to its end and return what it wrote."""
+    def batch(self, *options: str, script: str) -> tuple[str, str]:
+        """Run a batch script to its end and return its output and errors."""
         path = self.folder / "batch.sh"
         path.write_text(f"#!/bin/sh\n{script}\n")
-        words = ["sbatch", "--parsable", f"--output={self.folder}/batch.%A.%a"]
-        ran = self.run([*words, *options, path])
+        files = [
+            f"--output={self.folder}/out.%A.%a",
+            f"--error={self.folder}/err.%A.%a",
+        ]
+        ran = self.run(["sbatch", "--parsable", *files, *options, path])
         assert ran.code == 0, ran.err
         self.quiet()
-        parts = sorted(self.folder.glob(f"batch.{ran.out.strip()}.*"))
-        return "".join(part.read_text() for part in parts)
+
+        def text(name: str) -> str:
+            parts = sorted(self.folder.glob(f"{name}.{ran.out.strip()}.*"))
+            return "".join(part.read_text() for part in parts)
+
+        return text("out"), text("err")
 
     def trace(self) -> list[str | Path]:
         """Command whose tasks leave a file each: see `started`."""

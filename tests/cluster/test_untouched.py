@@ -88,8 +88,9 @@ def test_a_started_task_has_no_descriptor_of_ours(gang: Gang) -> None:
 
 
 def test_the_batch_script_itself_is_no_gang(gang: Gang) -> None:
-    out = gang.batch("-N2", "--gang-start=20", script="env; exec true")
+    out, err = gang.batch("-N2", "--gang-start=20", script="env; exec true")
     assert [line for line in ours(out) if "SPANK" not in line] == []
+    assert err == ""
 
 
 def test_an_interactive_step_is_no_gang(gang_on: Callable[[Spec], Gang]) -> None:
