@@ -73,4 +73,8 @@ void gs_why_text(const struct gs_why *why,
              state[0] && why->reason[0] ? ")" : "",
              state[0] && slurmd[0] ? "; " : "",
              slurmd);
+    /* A node's Reason is free text. */
+    for (char *c = ret_text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
 }

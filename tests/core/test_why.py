@@ -1,0 +1,70 @@
+"""Why a node has not come: the clause for what was found out."""
+
+from __future__ import annotations
+
+import pytest
+from core.c import ffi, lib, new, text
+
+S = 1_000_000
+
+
+def clause(waited_s: float = 61, **facts: object) -> str:
+    why = new("gs_why", **({"asked": True} | facts))
+    out = ffi.new("char[512]")
+    lib.gs_why_text(why, round(waited_s * S), out, 512)
+    return text(out)
+
+
+ALIVE: dict[str, object] = {"slurmd": lib.GS_SLURMD_ALIVE}
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"asked": False}, ""),
+        ({}, ""),
+        ({"down": True}, "node is DOWN"),
+        ({"down": True, "reason": b"dimm 3"}, "node is DOWN (Reason: dimm 3)"),
+        ({"drain": True, "reason": b"xid 79"}, "node is draining (Reason: xid 79)"),
+        ({"not_responding": True}, "slurmctld gets no response from the node"),
+        ({"powering": True, "down": True}, "node is powering up or down"),
+        (
+            {"slurmd": lib.GS_SLURMD_UNREACHABLE, "connect_errno": 111},
+            "slurmd cannot be reached (Connection refused)",
+        ),
+        (
+            {"slurmd": lib.GS_SLURMD_MUTE, "mute_us": 58 * S},
+            "slurmd takes connections but does not answer (for 58 s)",
+        ),
+        (ALIVE, "slurmd answers"),
+        (
+            ALIVE | {"step_known": True},
+            "slurmd answers; it has not launched the step for 61 s",
+        ),
+        (
+            ALIVE | {"step_known": True, "prolog": True},
+            "slurmd answers; Prolog running for 61 s",
+        ),
+        (
+            {"drain": True} | ALIVE | {"step_known": True, "prolog": True},
+            "node is draining; slurmd answers; Prolog running for 61 s",
+        ),
+    ],
+)
+def test_each_fact_has_its_clause(facts: dict[str, object], said: str) -> None:
+    assert clause(**facts) == said
+
+
+def test_tasks_that_run_without_the_plugin_are_told() -> None:
+    said = clause(**ALIVE, step_known=True, process_count=8, prolog=True)
+    assert "8 processes of the step run there without us" in said
+    assert "Prolog" not in said, "it is over where tasks run"
+
+
+def test_a_reason_without_trouble_is_not_told() -> None:
+    assert clause(reason=b"was repaired", **ALIVE) == "slurmd answers"
+
+
+def test_control_characters_of_a_reason_do_not_reach_the_terminal() -> None:
+    said = clause(down=True, reason=b"\x1b[31mred\nline")
+    assert said == "node is DOWN (Reason: ?[31mred?line)"
