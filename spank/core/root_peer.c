@@ -124,13 +124,20 @@ static void welcome(struct gs_root *root, int fd, int64_t now_us)
     gs_peer_send(root, peer, GS_FRAME_CHALLENGE, &body, now_us);
 }
 
+/* Every node that is missing may be among the strangers: all of a large step connect
+ * before the first one's hello is read. */
+static uint32_t strangers_max(const struct gs_root *root)
+{
+    return GS_ROOT_STRANGERS + root->gang->node_count - root->gang->connected_count;
+}
+
 void gs_peers_accept(struct gs_root *root, int64_t now_us)
 {
     int fd;
 
     /* Everything that waits, before any reading: a full queue costs others 1 s. */
     while ((fd = gs_net_accept(root->listen_fd)) >= 0) {
-        if (root->stranger_count >= GS_ROOT_STRANGERS)
+        if (root->stranger_count >= strangers_max(root))
             drop_oldest_stranger(root, now_us);
         welcome(root, fd, now_us);
     }
