@@ -9,7 +9,7 @@
 #include "conn_private.h"
 
 #define FRAME_SIZE(body) (GS_HEADER_SIZE + (body) + GS_MAC_SIZE)
-#define FIRST_ROOM 1024
+#define FIRST_ROOM 256 /* a hello and the arrivals of a usual node fit */
 
 void gs_conn_open(struct gs_conn *conn, int fd, bool is_root, int64_t now_us)
 {

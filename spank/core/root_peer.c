@@ -53,6 +53,7 @@ static void node_left(struct gs_root *root,
                       int64_t now_us)
 {
     root->by_node[node] = NULL;
+    root->open_count -= !root->gang->nodes[node].gone;
     if ((root->decided || root->gang->nodes[node].ended)
         && !root->gang->nodes[node].gone) {
         root->goodbye_count++;
@@ -67,10 +68,17 @@ void gs_peer_drop(struct gs_root *root,
                   const char *why,
                   int64_t now_us)
 {
-    if (peer->node != GS_NO_RANK)
-        for (uint32_t i = 0; i < root->gang->node_count; i++)
-            if (root->by_node[i] == peer)
-                node_left(root, i, why, now_us);
+    uint32_t left = peer->node_count;
+
+    if (left && root->by_node[peer->node] == peer) {
+        node_left(root, peer->node, why, now_us);
+        left--;
+    }
+    for (uint32_t i = 0; left && i < root->gang->node_count; i++)
+        if (root->by_node[i] == peer) {
+            node_left(root, i, why, now_us);
+            left--;
+        }
     forget(root, peer);
 }
 
@@ -110,7 +118,6 @@ static void welcome(struct gs_root *root, int fd, int64_t now_us)
         free(peer);
         return;
     }
-    gs_net_tune(fd, GS_ROOT_SILENT_US / 1000 * 3);
     gs_conn_open(&peer->conn, fd, true, now_us);
     peer->node = GS_NO_RANK;
     peer->accepted_us = peer->challenged_us = now_us;
@@ -200,6 +207,8 @@ static int on_hello(struct gs_root *root,
         || root->by_node[hello.node_index])
         return rc < 0 ? rc : -EBADMSG;
     root->by_node[hello.node_index] = peer;
+    root->open_count++;
+    peer->node_count++;
     if (own) {
         root->stranger_count--;
         peer->node = hello.node_index;
@@ -276,8 +285,10 @@ static int on_bye(struct gs_root *root,
     if (gs_index_decode(frame->body, frame->size, &node) < 0
         || !gs_peer_speaks_for(root, peer, node))
         return -EBADMSG;
-    if (!root->gang->nodes[node].gone)
+    if (!root->gang->nodes[node].gone) {
         root->goodbye_count++;
+        root->open_count--;
+    }
     root->gang->nodes[node].gone = true;
     return 0;
 }
