@@ -382,7 +382,9 @@ void gs_peers_watch(struct gs_root *root, int64_t now_us)
         root->ping_us = now_us;
     for (struct gs_peer *peer = root->peers; peer; peer = next) {
         next = peer->next;
-        if (ping && peer->node != GS_NO_RANK)
+        /* Who has just spoken lives: in a large start that is nearly everybody. */
+        if (ping && peer->node != GS_NO_RANK
+            && now_us > peer->conn.heard_us + GS_ROOT_PING_US)
             gs_peer_send(root, peer, GS_FRAME_PING, NULL, now_us);
         watch_one(root, peer, now_us);
     }
