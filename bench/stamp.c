@@ -13,7 +13,7 @@ int main(int argc, char **argv)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     fd = argc == 2 ? open(argv[1], O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
-    size = snprintf(line, sizeof(line), "%lld\n",
-                    (long long)now.tv_sec * 1000000000 + now.tv_nsec);
+    size = snprintf(
+        line, sizeof(line), "%lld\n", (long long)now.tv_sec * 1000000000 + now.tv_nsec);
     return fd < 0 || write(fd, line, (size_t)size) != size;
 }

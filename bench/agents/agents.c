@@ -1,12 +1,13 @@
-/* agents.c - the real start barrier of srun against simulated nodes, in three processes.
+/* agents.c - the real start barrier of srun against simulated nodes, in three
+ * processes.
  *
  *   agents barrier NODES TASKS  all connect, arrive, are probed and released
  *   agents lost NODES TASKS     one node hangs up while the others wait
  *   agents floor NODES TASKS    connect and accept only: what the kernel costs
  *
- * The deciding side is gs_root_step() as srun's thread runs it. The nodes speak the wire
- * protocol with the core's own code, but answer PROBE without connecting anywhere: a
- * real one makes one more connection, to rank 0's node. Prints one JSON object; on
+ * The deciding side is gs_root_step() as srun's thread runs it. The nodes speak the
+ * wire protocol with the core's own code, but answer PROBE without connecting anywhere:
+ * a real one makes one more connection, to rank 0's node. Prints one JSON object; on
  * failure one sentence, exit 1. Run it in a network namespace of its own. */
 #include <errno.h>
 #include <poll.h>
@@ -152,22 +153,23 @@ static void print(const struct plan *plan, const struct result *result)
 {
     const struct board *board = plan->board;
 
-    printf("{\"nodes\": %u, \"first_us\": %lld, \"decided_us\": %lld, \"last_us\": %lld, "
-           "\"left_us\": %lld, \"root_cpu_us\": %lld, \"root_cpu_decided_us\": %lld, "
-           "\"client_cpu_us\": %lld, \"root_peak_kib\": %ld, \"refused\": %u, "
-           "\"broken\": %u, \"steps\": %u}\n",
-           plan->nodes,
-           (long long)board->first_us,
-           (long long)result->decided_us,
-           (long long)board->last_us,
-           (long long)board->left_us,
-           (long long)result->cpu_us,
-           (long long)result->decided_cpu_us,
-           (long long)board->client_cpu_us,
-           peak_kib(),
-           board->refused,
-           board->broken,
-           result->steps);
+    printf(
+        "{\"nodes\": %u, \"first_us\": %lld, \"decided_us\": %lld, \"last_us\": %lld, "
+        "\"left_us\": %lld, \"root_cpu_us\": %lld, \"root_cpu_decided_us\": %lld, "
+        "\"client_cpu_us\": %lld, \"root_peak_kib\": %ld, \"refused\": %u, "
+        "\"broken\": %u, \"steps\": %u}\n",
+        plan->nodes,
+        (long long)board->first_us,
+        (long long)result->decided_us,
+        (long long)board->last_us,
+        (long long)board->left_us,
+        (long long)result->cpu_us,
+        (long long)result->decided_cpu_us,
+        (long long)board->client_cpu_us,
+        peak_kib(),
+        board->refused,
+        board->broken,
+        result->steps);
 }
 
 static void start_clients(const struct plan *plan)
@@ -211,8 +213,12 @@ int main(int argc, char **argv)
         die("no socket to listen on");
     raise_limit(plan.nodes);
     plan.port = (uint16_t)gs_net_port(listen_fd);
-    plan.board = mmap(
-        NULL, sizeof(*plan.board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    plan.board = mmap(NULL,
+                      sizeof(*plan.board),
+                      PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS,
+                      -1,
+                      0);
     if (plan.board == MAP_FAILED)
         die("mmap");
     start_clients(&plan);

@@ -117,10 +117,14 @@ static void join(struct client *client, struct agent *agent)
         arrivals[i].claim = 1;
     }
     gs_hello_encode(&body, &hello, ranks);
-    say(client, agent, GS_FRAME_HELLO, &body);
+    if (gs_conn_queue(&agent->conn, &client->mac, GS_FRAME_HELLO, &body) < 0)
+        die("a hello cannot be queued");
+    gs_wire_free(&body);
     client->answered++;
-    if (agent->node == plan->leaving)
+    if (agent->node == plan->leaving) {
+        gs_conn_flush(&agent->conn);
         return;
+    }
     gs_arrivals_encode(&body, agent->node, arrivals, plan->tasks_each);
     say(client, agent, GS_FRAME_ARRIVED, &body);
     if (agent->node == 0)
@@ -206,7 +210,8 @@ static void loop(struct client *client)
     const struct plan *plan = client->plan;
     int64_t begun_us = gs_clock_now_us();
 
-    while (!atomic_load(&plan->board->done) && gs_clock_now_us() < begun_us + LIMIT_US) {
+    while (!atomic_load(&plan->board->done)
+           && gs_clock_now_us() < begun_us + LIMIT_US) {
         for (int i = 0; i < 64 && client->opened < client->count
                         && (int32_t)unanswered(client) < WINDOW;
              i++)
