@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from contextlib import contextmanager
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from bench.place import STAMP
-from bench.table import Figures, fail, heading
 from gangstart.cluster import Cluster, Spec, lifecycle
+
+from bench.place import BUILT, ROOT, STAMP, command
+from bench.table import Figures, fail, heading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 WAYS = {"plain": (), "gang": ("--gang-start=60",)}
-ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "XDG_STATE_HOME": "/tmp"}  # noqa: S108
+#: srun's own copies of the reports go here, where every node can see them.
+STATE = BUILT / "state"
+ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "XDG_STATE_HOME": str(STATE)}
 NANO = 1_000_000
 
 
@@ -43,9 +45,7 @@ def cluster(nodes: int, name: str) -> Iterator[Cluster]:
     plugin = lifecycle.built_plugin()
     if plugin is None:
         fail("the plugin is not built: make build")
-    made = Cluster.up(
-        Spec(name=f"bench-{name}", nodes=nodes, plugin=plugin)
-    )
+    made = Cluster.up(Spec(name=f"bench-{name}", nodes=nodes, plugin=plugin))
     try:
         yield made
     finally:
@@ -54,7 +54,9 @@ def cluster(nodes: int, name: str) -> Iterator[Cluster]:
 
 def srun_ms(on: Cluster, words: Sequence[str]) -> float:
     """Time of one srun that must succeed, from its start to its end."""
-    script = 'a=$(date +%s%N); srun "$@" || exit; b=$(date +%s%N); echo $(((b - a) / 1000))'
+    script = (
+        'a=$(date +%s%N); srun "$@" || exit; b=$(date +%s%N); echo $(((b - a) / 1000))'
+    )
     done = on.run(["bash", "-c", script, "bash", *words], timeout=120, env=ENV)
     if done.returncode != 0:
         fail(f"srun {' '.join(words)} ended with {done.returncode}: {done.stderr}")
@@ -115,8 +117,6 @@ def one_skew(on: Cluster, flags: Sequence[str]) -> float:
 def starts(figures: Figures) -> None:
     """Measure how long the command takes to say something that needs no work."""
     heading("start of the gangstart command")
-    from bench.place import ROOT
-
     python = str(ROOT / ".venv" / "bin" / "python")
     tool = str(ROOT / ".venv" / "bin" / "gangstart")
     commands = {
@@ -129,7 +129,7 @@ def starts(figures: Figures) -> None:
     for _ in range(15):
         for name, argv in commands.items():
             begun = time.monotonic()
-            subprocess.run(argv, stdout=subprocess.DEVNULL, timeout=30, check=True)
+            command(argv, 30)
             times[name].append((time.monotonic() - begun) * 1000)
     for name, taken in times.items():
         figures.spread(name, taken, "ms")

@@ -17,7 +17,7 @@ STAMP = BUILT / "stamp"
 #: A namespace without connection tracking, whose table a few thousand connections
 #: would fill, and without DNS, which torch asks about every connection.
 ALONE = (
-    "ip link set lo up && mount --bind \"$1\" /etc/nsswitch.conf && shift && exec \"$@\""
+    'ip link set lo up && mount --bind "$1" /etc/nsswitch.conf && shift && exec "$@"'
 )
 
 
