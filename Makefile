@@ -1,6 +1,6 @@
 # Verbs only; what they do is in scripts/. Extra pytest arguments: make test ARGS="-k report"
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo lint asan clean
+.PHONY: help setup build test demo bench lint asan clean
 ARGS ?=
 
 help: ## show this list
@@ -17,6 +17,9 @@ test: setup ## setup, then every test, those on a private Slurm cluster too
 
 demo: ## setup, then a training and a refused start on a private 4-node Slurm cluster
 	@scripts/demo.sh
+
+bench: ## setup, then measure against the goals of docs/performance.md
+	@scripts/setup.sh && scripts/bench.sh $(ARGS)
 
 lint: ## format, static analysis, types, shell, words
 	@scripts/setup.sh packages lint-packages python build && scripts/lint.sh

@@ -10,7 +10,7 @@ FAILED=
 CHECKS="c-format cppcheck analyzer ruff ruff-format mypy shellcheck words"
 
 c_files() {
-    find spank tests -name '*.c' "$@"
+    find spank tests bench -name '*.c' "$@"
 }
 
 shell_files() {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from importlib import import_module
@@ -89,6 +88,8 @@ def find(name: str, commands: Sequence[Command]) -> Command:
     for command in commands:
         if command.name == name:
             return command
+    import difflib  # noqa: PLC0415 - slow to import, and only mistakes need it
+
     names = [command.name for command in commands]
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     kind = "option" if name.startswith("-") else "command"

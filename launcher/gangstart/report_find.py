@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -57,14 +56,13 @@ class Found(NamedTuple):
     modified: float
 
 
-@dataclass
-class Places:
+class Places(NamedTuple):
     """Where to look."""
 
     archive: Path | None
     spool: Path
     states: list[Path]
-    denied: list[str] = field(default_factory=list)
+    denied: list[str]
 
     def __str__(self) -> str:
         """Name them for the sentence that nothing was found."""
@@ -247,6 +245,7 @@ def places(archive: str | None, spool: str | None) -> Places:
         archive=None if kept == "none" else Path(kept),
         spool=Path(spool or site.get("spool", str(SPOOL))),
         states=[Path(chosen) / "gangstart"] if chosen else [],
+        denied=[],
     )
 
 

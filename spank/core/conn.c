@@ -9,7 +9,7 @@
 #include "conn_private.h"
 
 #define FRAME_SIZE(body) (GS_HEADER_SIZE + (body) + GS_MAC_SIZE)
-#define FIRST_ROOM 1024
+#define FIRST_ROOM 256 /* a hello and the arrivals of a usual node fit */
 
 void gs_conn_open(struct gs_conn *conn, int fd, bool is_root, int64_t now_us)
 {
@@ -136,10 +136,10 @@ int gs_conn_next(struct gs_conn *conn,
     return 1;
 }
 
-int gs_conn_send(struct gs_conn *conn,
-                 const struct gs_mac *mac,
-                 uint8_t type,
-                 const struct gs_buffer *body)
+int gs_conn_queue(struct gs_conn *conn,
+                  const struct gs_mac *mac,
+                  uint8_t type,
+                  const struct gs_buffer *body)
 {
     struct gs_header header = {.type = type, .sequence = conn->sent};
     struct gs_frame frame = {.type = type};
@@ -166,7 +166,17 @@ int gs_conn_send(struct gs_conn *conn,
          at + GS_HEADER_SIZE + header.size);
     conn->out_size += FRAME_SIZE(header.size);
     adopt_nonce(conn, ++conn->sent, &frame);
-    return gs_conn_flush(conn);
+    return 0;
+}
+
+int gs_conn_send(struct gs_conn *conn,
+                 const struct gs_mac *mac,
+                 uint8_t type,
+                 const struct gs_buffer *body)
+{
+    int rc = gs_conn_queue(conn, mac, type, body);
+
+    return rc < 0 ? rc : gs_conn_flush(conn);
 }
 
 int gs_conn_flush(struct gs_conn *conn)

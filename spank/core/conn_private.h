@@ -41,8 +41,15 @@ int gs_conn_next(struct gs_conn *conn,
                  const struct gs_mac *mac,
                  struct gs_frame *ret_frame);
 
-/* Seals and queues a frame, then tries to send. Returns 0 or -errno (the connection is
- * then useless). body may be a failed buffer: -ENOMEM. */
+/* Seals and queues a frame, to be sent together with the next one or by a flush.
+ * Returns 0 or -errno (the connection is then useless). body may be a failed buffer:
+ * -ENOMEM. */
+int gs_conn_queue(struct gs_conn *conn,
+                  const struct gs_mac *mac,
+                  uint8_t type,
+                  const struct gs_buffer *body);
+
+/* The same, then tries to send. */
 int gs_conn_send(struct gs_conn *conn,
                  const struct gs_mac *mac,
                  uint8_t type,

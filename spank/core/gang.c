@@ -142,6 +142,7 @@ int gs_gang_arrive(
     task->claim = claim;
     gang->nodes[node].arrived_count++;
     gang->arrived_count++;
+    gang->compared = false;
     return 0;
 }
 
@@ -166,8 +167,10 @@ void gs_gang_state(struct gs_gang *gang, const struct gs_state *state, int64_t n
 
 void gs_gang_mismatch(struct gs_gang *gang, uint32_t rank)
 {
-    if (rank < gang->task_count)
-        gang->tasks[rank].mismatch = true;
+    if (rank >= gang->task_count)
+        return;
+    gang->tasks[rank].mismatch = true;
+    gang->compared = false;
 }
 
 /* Signals that a person, slurmctld or srun send to all tasks of a step. */
@@ -278,6 +281,7 @@ void gs_gang_reach(struct gs_gang *gang, const struct gs_reach *reach)
         return;
     node = &gang->nodes[reach->node_index];
     node->reach = *reach;
+    gang->probed_count += !node->probed;
     node->probed = true;
     gang->wired_count -= node->wired;
     node->wired = reach->result == GS_REACH_OK;
@@ -286,7 +290,7 @@ void gs_gang_reach(struct gs_gang *gang, const struct gs_reach *reach)
 
 void gs_gang_unwire(struct gs_gang *gang)
 {
-    gang->wired_count = 0;
+    gang->wired_count = gang->probed_count = 0;
     for (uint32_t i = 0; i < gang->node_count; i++)
         gang->nodes[i].wired = gang->nodes[i].probed = false;
 }

@@ -101,6 +101,8 @@ struct gs_gang {
     uint32_t connected_count; /* nodes that said hello */
     uint32_t arrived_count;   /* tasks */
     uint32_t wired_count;     /* nodes */
+    uint32_t probed_count;    /* nodes whose probe's result is in */
+    bool compared;            /* all arrived, and they agree about the step */
     uint32_t stale_count;     /* hellos of another step or an earlier run of this one */
     uint32_t ended_count;     /* nodes that ended so */
     int64_t first_us;         /* first hello, -1 = none */

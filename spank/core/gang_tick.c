@@ -94,6 +94,16 @@ static void judge_suspect(struct gs_gang *gang, int64_t now_us)
     gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_TASK_ENDED, 75, now_us);
 }
 
+/* Once, when the last one has arrived: with many tasks it is long for every tick. */
+static void compare(struct gs_gang *gang, int64_t now_us)
+{
+    gang->compared = true;
+    if (count_mismatches(gang))
+        gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
+    else if (program_differs(gang))
+        gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_PROGRAM, 75, now_us);
+}
+
 enum gs_outcome gs_gang_tick(struct gs_gang *gang, int64_t now_us)
 {
     bool everybody = gang->task_count && gang->arrived_count == gang->task_count;
@@ -105,11 +115,11 @@ enum gs_outcome gs_gang_tick(struct gs_gang *gang, int64_t now_us)
         if (!is_ambiguous(gang))
             return gang->outcome;
     }
-    if (everybody && count_mismatches(gang))
-        gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_MISMATCH, 75, now_us);
-    else if (everybody && program_differs(gang))
-        gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_PROGRAM, 75, now_us);
-    else if (everybody && (!gang->wiring || gang->wired_count == gang->node_count))
+    if (everybody && !gang->compared)
+        compare(gang, now_us);
+    if (gang->outcome != GS_WAITING)
+        return gang->outcome;
+    if (everybody && (!gang->wiring || gang->wired_count == gang->node_count))
         gs_gang_decide(gang, GS_RELEASED, GS_REFUSAL_NONE, 0, now_us);
     else if (gang->deadline_us >= 0 && now_us >= gang->deadline_us) {
         count_mismatches(gang);

@@ -1,30 +1,16 @@
-/* mac.c - SHA-256 and HMAC in plain C; see mac.h. Nothing here can fail but
+/* mac.c - SHA-256 over any bytes, and HMAC; see mac.h. Nothing here can fail but
  * gs_random(), which then leaves its output untouched. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "mac.h"
+#include "sha.h"
 
 struct sha {
     uint32_t state[8];
     uint64_t total; /* bytes absorbed, the pad block included */
     uint8_t block[64];
-};
-
-/* FIPS 180-4, 4.2.2: first 32 bits of the fractional parts of the cube roots of the
- * first 64 primes. */
-static const uint32_t round_constant[64] = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
-    0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
-    0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
-    0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7,
-    0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc,
-    0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
-    0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116,
-    0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
-    0xc67178f2,
 };
 
 /* FIPS 180-4, 5.3.3. */
@@ -39,43 +25,6 @@ static const uint32_t initial_state[8] = {
     0x5be0cd19,
 };
 
-static uint32_t rotr(uint32_t x, int n)
-{
-    return x >> n | x << (32 - n);
-}
-
-static void schedule(const uint8_t *block, uint32_t w[64])
-{
-    for (int i = 0; i < 16; i++)
-        w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16
-               | (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
-    for (int i = 16; i < 64; i++) {
-        uint32_t a = w[i - 15], b = w[i - 2];
-        w[i] = w[i - 16] + (rotr(a, 7) ^ rotr(a, 18) ^ a >> 3) + w[i - 7]
-               + (rotr(b, 17) ^ rotr(b, 19) ^ b >> 10);
-    }
-}
-
-static void compress(uint32_t state[8], const uint8_t *block)
-{
-    uint32_t w[64], v[8];
-
-    schedule(block, w);
-    memcpy(v, state, sizeof(v));
-    for (int i = 0; i < 64; i++) {
-        uint32_t s1 = rotr(v[4], 6) ^ rotr(v[4], 11) ^ rotr(v[4], 25);
-        uint32_t ch = (v[4] & v[5]) ^ (~v[4] & v[6]);
-        uint32_t t1 = v[7] + s1 + ch + round_constant[i] + w[i];
-        uint32_t s0 = rotr(v[0], 2) ^ rotr(v[0], 13) ^ rotr(v[0], 22);
-        uint32_t maj = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
-        memmove(v + 1, v, 7 * sizeof(v[0]));
-        v[4] += t1;
-        v[0] = t1 + s0 + maj;
-    }
-    for (int i = 0; i < 8; i++)
-        state[i] += v[i];
-}
-
 static void absorb(struct sha *sha, const uint8_t *data, size_t size)
 {
     while (size) {
@@ -87,7 +36,7 @@ static void absorb(struct sha *sha, const uint8_t *data, size_t size)
         data += n;
         size -= n;
         if (sha->total % 64 == 0)
-            compress(sha->state, sha->block);
+            gs_sha_block(sha->state, sha->block);
     }
 }
 
@@ -119,7 +68,7 @@ static void pad_state(uint32_t state[8], const uint8_t *key, uint8_t fill)
     for (int i = 0; i < GS_KEY_SIZE; i++)
         block[i] ^= key[i];
     memcpy(state, initial_state, sizeof(initial_state));
-    compress(state, block);
+    gs_sha_block(state, block);
     explicit_bzero(block, sizeof(block));
 }
 

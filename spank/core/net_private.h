@@ -38,7 +38,8 @@ int gs_net_connected(int fd);
 int gs_net_accept(int fd);
 
 /* For connections of the barrier: no delay, keepalive, and an error after dead_ms
- * without acknowledgement. Best effort. */
+ * without acknowledgement. On a listening socket: for all that it accepts. Best
+ * effort. */
 void gs_net_tune(int fd, unsigned dead_ms);
 
 /* How long the peer's kernel has left sent data unacknowledged, in ms; 0 = it has

@@ -13,7 +13,7 @@
 #include "gang.h"
 #include "wire.h"
 
-#define GS_ROOT_STRANGERS 256       /* connections that have not proven the key */
+#define GS_ROOT_STRANGERS 256       /* without the key, beside the missing nodes */
 #define GS_ROOT_STRANGER_US 5000000 /* they get this long */
 #define GS_ROOT_PING_US 1000000
 #define GS_ROOT_SILENT_US 3000000 /* with unacknowledged data: the link is dead */

@@ -79,10 +79,7 @@ int gs_root_on_master(struct gs_root *root,
 /* Whether every node that is connected has answered this round. */
 static bool all_answered(const struct gs_root *root)
 {
-    for (uint32_t i = 0; i < root->gang->node_count; i++)
-        if (root->by_node[i] && !root->gang->nodes[i].probed)
-            return false;
-    return true;
+    return root->gang->probed_count >= root->open_count;
 }
 
 void gs_root_next_candidate(struct gs_root *root, int64_t now_us)

@@ -53,6 +53,7 @@ static void node_left(struct gs_root *root,
                       int64_t now_us)
 {
     root->by_node[node] = NULL;
+    root->open_count -= !root->gang->nodes[node].gone;
     if ((root->decided || root->gang->nodes[node].ended)
         && !root->gang->nodes[node].gone) {
         root->goodbye_count++;
@@ -67,10 +68,17 @@ void gs_peer_drop(struct gs_root *root,
                   const char *why,
                   int64_t now_us)
 {
-    if (peer->node != GS_NO_RANK)
-        for (uint32_t i = 0; i < root->gang->node_count; i++)
-            if (root->by_node[i] == peer)
-                node_left(root, i, why, now_us);
+    uint32_t left = peer->node_count;
+
+    if (left && root->by_node[peer->node] == peer) {
+        node_left(root, peer->node, why, now_us);
+        left--;
+    }
+    for (uint32_t i = 0; left && i < root->gang->node_count; i++)
+        if (root->by_node[i] == peer) {
+            node_left(root, i, why, now_us);
+            left--;
+        }
     forget(root, peer);
 }
 
@@ -110,7 +118,6 @@ static void welcome(struct gs_root *root, int fd, int64_t now_us)
         free(peer);
         return;
     }
-    gs_net_tune(fd, GS_ROOT_SILENT_US / 1000 * 3);
     gs_conn_open(&peer->conn, fd, true, now_us);
     peer->node = GS_NO_RANK;
     peer->accepted_us = peer->challenged_us = now_us;
@@ -124,13 +131,20 @@ static void welcome(struct gs_root *root, int fd, int64_t now_us)
     gs_peer_send(root, peer, GS_FRAME_CHALLENGE, &body, now_us);
 }
 
+/* Every node that is missing may be among the strangers: all of a large step connect
+ * before the first one's hello is read. */
+static uint32_t strangers_max(const struct gs_root *root)
+{
+    return GS_ROOT_STRANGERS + root->gang->node_count - root->gang->connected_count;
+}
+
 void gs_peers_accept(struct gs_root *root, int64_t now_us)
 {
     int fd;
 
     /* Everything that waits, before any reading: a full queue costs others 1 s. */
     while ((fd = gs_net_accept(root->listen_fd)) >= 0) {
-        if (root->stranger_count >= GS_ROOT_STRANGERS)
+        if (root->stranger_count >= strangers_max(root))
             drop_oldest_stranger(root, now_us);
         welcome(root, fd, now_us);
     }
@@ -193,6 +207,8 @@ static int on_hello(struct gs_root *root,
         || root->by_node[hello.node_index])
         return rc < 0 ? rc : -EBADMSG;
     root->by_node[hello.node_index] = peer;
+    root->open_count++;
+    peer->node_count++;
     if (own) {
         root->stranger_count--;
         peer->node = hello.node_index;
@@ -269,8 +285,10 @@ static int on_bye(struct gs_root *root,
     if (gs_index_decode(frame->body, frame->size, &node) < 0
         || !gs_peer_speaks_for(root, peer, node))
         return -EBADMSG;
-    if (!root->gang->nodes[node].gone)
+    if (!root->gang->nodes[node].gone) {
         root->goodbye_count++;
+        root->open_count--;
+    }
     root->gang->nodes[node].gone = true;
     return 0;
 }
@@ -364,7 +382,9 @@ void gs_peers_watch(struct gs_root *root, int64_t now_us)
         root->ping_us = now_us;
     for (struct gs_peer *peer = root->peers; peer; peer = next) {
         next = peer->next;
-        if (ping && peer->node != GS_NO_RANK)
+        /* Who has just spoken lives: in a large start that is nearly everybody. */
+        if (ping && peer->node != GS_NO_RANK
+            && now_us > peer->conn.heard_us + GS_ROOT_PING_US)
             gs_peer_send(root, peer, GS_FRAME_PING, NULL, now_us);
         watch_one(root, peer, now_us);
     }

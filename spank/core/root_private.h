@@ -10,6 +10,7 @@
 struct gs_peer {
     struct gs_conn conn;
     uint32_t node;         /* its own; GS_NO_RANK until its hello is verified */
+    uint32_t node_count;   /* it speaks for: more than 1 if it relays */
     int64_t accepted_us;   /* or since when srun runs again */
     int64_t challenged_us; /* its hello is the answer: a round trip */
     bool watching_out;     /* epoll waits for room to send */
@@ -24,6 +25,7 @@ struct gs_root {
     struct gs_peer *peers; /* newest first */
     uint32_t stranger_count;
     struct gs_peer **by_node;
+    uint32_t open_count; /* nodes that have a peer and did not say goodbye */
     uint32_t goodbye_count;
     int64_t ping_us, watch_us, step_us, ending_us, end_us;
     bool decided, told;

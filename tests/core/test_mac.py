@@ -98,3 +98,16 @@ def test_random_bytes_differ_and_a_refused_size_writes_nothing() -> None:
     out = ffi.new("uint8_t[]", 300)
     assert lib.gs_random(out, 257) < 0
     assert not any(ffi.buffer(out)[:])
+
+
+def test_the_processors_own_instructions_agree_with_plain_c() -> None:
+    data = noise(96 * 200)
+    for at in range(0, len(data), 96):
+        fast, plain = (
+            ffi.from_buffer("uint32_t[8]", bytearray(data[at : at + 32]))
+            for _ in range(2)
+        )
+        lib.gs_sha_block(fast, data[at + 32 : at + 96])
+        lib.gs_sha_block_plain(plain, data[at + 32 : at + 96])
+        assert bytes(ffi.buffer(fast)) == bytes(ffi.buffer(plain))
+        assert bytes(ffi.buffer(fast)) != data[at : at + 32]

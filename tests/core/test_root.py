@@ -282,3 +282,14 @@ def test_the_report_is_kept_by_rank_0s_node_or_else_by_any() -> None:
     root.join(0)
     assert lib.gs_root_keeper(root.c) == 0
     lib.gs_root_send_report(root.c, 1, b"nobody is there")
+
+
+def test_a_large_step_may_connect_at_once_before_any_hello_is_read() -> None:
+    root = Root(Gang(300, 1))
+    nodes = [Node(root, index) for index in range(300)]  # in the kernel's queue
+    for node in nodes:
+        _, node.nonce_root = node.receive()
+    for node in nodes:
+        node.hello()
+        node.arrive()
+    assert root.decided()[0] == RELEASED

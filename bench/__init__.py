@@ -1,0 +1,1 @@
+"""Measures gangstart against its goals: docs/performance.md says how and why."""

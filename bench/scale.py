@@ -1,0 +1,154 @@
+"""The barrier of srun with thousands of simulated nodes, and a TCPStore beside it."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from importlib.util import find_spec
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from bench.place import AGENTS, ROOT, alone
+from bench.table import Figures, heading, note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TASKS = 8
+SPARE = 64
+#: Kernel counters that tell of connections which had to be tried again.
+LOSSES = ("ListenOverflows", "TCPSynRetrans")
+NETSTAT = "/proc/net/netstat"
+#: Of the tree that performance goals speak of; the product has none, see `model`.
+FAN_IN = 32
+CLUSTER = 16384
+LEVELS = 3
+RTT_MS = 0.05
+
+
+class Size(NamedTuple):
+    """One size of step: repetitions, goal in milliseconds, TCPStore beside it."""
+
+    nodes: int
+    repetitions: int
+    goal_ms: float
+    store: bool
+
+
+SIZES = (
+    Size(1024, 7, 60, store=True),
+    Size(4096, 5, 220, store=True),
+    Size(16384, 5, 1000, store=False),
+)
+
+
+def agents(mode: str, nodes: int) -> dict[str, float]:
+    """One run of the C program; adds what the kernel lost."""
+    script = '"$@" && cat ' + NETSTAT
+    told = alone(
+        ["sh", "-c", script, "sh", AGENTS, mode, str(nodes), str(TASKS)], 200
+    ).splitlines()
+    result: dict[str, float] = json.loads(told[0])
+    counters = dict(zip(told[1].split(), told[2].split(), strict=True))
+    return result | {"lost": sum(float(counters[name]) for name in LOSSES)}
+
+
+def wall_ms(run: dict[str, float]) -> float:
+    """First connect to the last node that was told."""
+    return (run["last_us"] - run["first_us"]) / 1000
+
+
+def store_ms(clients: int) -> float:
+    """One run of TCPStore with so many clients."""
+    script = ROOT / "bench" / "tcpstore.py"
+    return float(alone([sys.executable, script, str(clients)], 200))
+
+
+def may_open(nodes: int) -> bool:
+    """Whether this many connections are allowed; a process may not raise its limit."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard >= nodes + SPARE:
+        return True
+    note(f"{nodes} nodes left out: RLIMIT_NOFILE is {hard} here")
+    return False
+
+
+def has_torch() -> bool:
+    """Whether TCPStore can be compared with."""
+    if find_spec("torch") is not None:
+        return True
+    note("TCPStore left out: torch is not installed here (make setup installs it)")
+    return False
+
+
+def measure(figures: Figures) -> None:
+    """Every size, floor and TCPStore interleaved with the barrier."""
+    heading("start barrier, simulated nodes with 8 tasks each, 2 client processes")
+    note("PROBE is answered without the real node's connection to rank 0's node")
+    with_store = has_torch()
+    costs: dict[int, float] = {}
+    for size in SIZES:
+        if may_open(size.nodes):
+            costs[size.nodes] = one_size(figures, size, store=with_store and size.store)
+    if CLUSTER in costs:
+        first = min(costs)
+        figures.add(
+            f"root CPU per node at {CLUSTER} / at {first}",
+            costs[CLUSTER] / costs[first],
+            "x",
+            1.5,
+        )
+        model(figures, costs[CLUSTER])
+    lost_node(figures)
+
+
+def one_size(figures: Figures, size: Size, *, store: bool) -> float:
+    """Measure one number of nodes; returns the root's CPU time per node."""
+    ways: dict[str, Callable[[], float]] = {}
+    runs: list[dict[str, float]] = []
+    floors: list[dict[str, float]] = []
+    stores: list[float] = []
+    if store:
+        ways["store"] = lambda: store_ms(size.nodes)
+    for _ in range(size.repetitions):
+        floors.append(agents("floor", size.nodes))
+        runs.append(agents("barrier", size.nodes))
+        stores += [way() for way in ways.values()]
+    name = f"{size.nodes} nodes"
+    walls = [wall_ms(run) for run in runs]
+    floor = median(wall_ms(run) for run in floors)
+    figures.add(f"{name}: floor, connect and accept only", floor, "ms")
+    figures.spread(f"{name}: first connect to last release", walls, "ms", size.goal_ms)
+    figures.add(f"{name}: wall time / floor", median(walls) / floor, "x", 3.5)
+    figures.add(f"{name}: largest / median", max(walls) / median(walls), "x", 1.5)
+    cost = median(run["root_cpu_us"] for run in runs) / size.nodes
+    both = cost + median(run["client_cpu_us"] for run in runs) / size.nodes
+    figures.add(f"{name}: CPU of srun per node", cost, "us")
+    figures.add(f"{name}: CPU of all sides per node", both, "us", 80)
+    peak = median(run["root_peak_kib"] for run in runs) / 1024
+    figures.add(f"{name}: memory of srun's side, peak", peak, "MiB")
+    lost = max(run["lost"] + run["broken"] for run in [*runs, *floors])
+    figures.add(f"{name}: connections lost or tried again", lost, "", 0)
+    if stores:
+        figures.spread(f"{name}: TCPStore, as many clients", stores, "ms")
+        ratio = median(walls) / median(stores)
+        figures.add(f"{name}: barrier / TCPStore", ratio, "x", 1 / 6)
+    return cost
+
+
+def model(figures: Figures, cost_us: float) -> None:
+    """What a real network would make of it, each node being a machine of its own."""
+    star = CLUSTER * cost_us / 1000 + 3 * RTT_MS
+    figures.add(f"model: {CLUSTER} nodes at one srun, as built", star, "ms", 10)
+    level = [agents("barrier", FAN_IN) for _ in range(7)]
+    tree = LEVELS * median(run["root_cpu_us"] for run in level) / 1000
+    tree += 2 * LEVELS * RTT_MS
+    figures.add(f"model: the same with a tree of fan-in {FAN_IN}", tree, "ms")
+
+
+def lost_node(figures: Figures) -> None:
+    """A node hangs up while 1,023 wait: until all have been told."""
+    runs = [agents("lost", 1024) for _ in range(7)]
+    decided = [(run["decided_us"] - run["left_us"]) / 1000 for run in runs]
+    figures.spread("1024 nodes: a node hangs up, decided and sent", decided, "ms", 10)
