@@ -180,7 +180,7 @@ static int on_ping(struct gs_agent *agent, const struct gs_frame *frame, int64_t
     struct gs_buffer echo = {0};
     int rc;
 
-    atomic_store(&agent->conf.page->guard_us,
+    atomic_store(&agent->conf.page->shared->guard_us,
                  now_us + (int64_t)agent->conf.spec.timeout_s * 1000000
                      + GS_AGENT_GRACE_US);
     gs_put_bytes(&echo, frame->body, frame->size);
@@ -267,7 +267,7 @@ static int talk(struct gs_agent *agent, int64_t now_us)
  * refusal, the tasks are gone. */
 static void end_step(struct gs_agent *agent, int64_t now_us)
 {
-    bool refused = atomic_load(&agent->conf.page->state) == GS_PAGE_ABORT;
+    bool refused = atomic_load(&agent->conf.page->decided) == GS_PAGE_ABORT;
     bool gone =
         !refused || agent->launch_told || agent->exits == agent->conf.page->slot_count;
 
