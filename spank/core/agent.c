@@ -321,13 +321,26 @@ static void wait_for_events(struct gs_agent *agent)
             ;
 }
 
-/* Without the one who decides nobody may start. A part of a heterogeneous step may be
- * dropped as a stranger while it waits to learn its place: it comes again. */
+/* A crowd of strangers may drive out a node that has not been heard yet, and a part of
+ * a heterogeneous step waits to learn its place: then it comes again. Whether it was
+ * heard shows in what it is told after the challenge: a ping within a second. */
+static bool comes_again(struct gs_agent *agent)
+{
+    if (agent->conf.heterogeneous && !agent->joined)
+        return true;
+    return !agent->decided_us && agent->conn.received <= 1
+           && agent->relay.count == agent->relay.strangers
+           && agent->again++ < GS_AGENT_AGAIN;
+}
+
+/* Without the one who decides nobody may start. */
 static void on_broken(struct gs_agent *agent, int code, int64_t now_us)
 {
-    bool again = agent->conf.heterogeneous && !agent->joined;
+    bool again = comes_again(agent);
 
     gs_conn_close(&agent->conn);
+    if (again)
+        gs_agent_unsay(agent);
     agent->challenged = false;
     agent->connecting = again;
     agent->try_us = now_us;

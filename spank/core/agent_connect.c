@@ -228,3 +228,19 @@ int gs_agent_hello(struct gs_agent *agent, int64_t now_us)
             gs_agent_master_begin(agent, now_us);
     return 0;
 }
+
+void gs_agent_unsay(struct gs_agent *agent)
+{
+    uint32_t slots = agent->conf.page->slot_count;
+
+    if (!agent->joined)
+        return;
+    agent->joined = agent->master_sent = false;
+    agent->exits = 0;
+    memset(agent->arrival_sent, 0, slots * sizeof(*agent->arrival_sent));
+    memset(agent->exit_sent, 0, slots * sizeof(*agent->exit_sent));
+    memset(agent->told, 0, slots * sizeof(*agent->told));
+    if (agent->launch_told)
+        atomic_store(&agent->launch_failed, true);
+    agent->launch_told = false;
+}
