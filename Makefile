@@ -1,7 +1,8 @@
 # Verbs only; what they do is in scripts/. Extra pytest arguments: make test ARGS="-k report"
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo bench lint asan clean
+.PHONY: help setup build test demo bench lint asan fuzz clean
 ARGS ?=
+SECONDS ?= 60
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -26,6 +27,9 @@ lint: ## format, static analysis, types, shell, words
 
 asan: ## core and plugin tests with AddressSanitizer and UBSan, in build/asan
 	@scripts/setup.sh packages python build && scripts/asan.sh $(ARGS)
+
+fuzz: ## everything that reads foreign bytes, under libFuzzer: make fuzz SECONDS=60 each
+	@scripts/setup.sh packages lint-packages && scripts/fuzz.sh $(SECONDS)
 
 clean: ## remove what was built; .venv stays
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache launcher/*.egg-info

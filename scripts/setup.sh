@@ -16,7 +16,8 @@ VENV=.venv
 STARTED=$(date +%s)
 
 # Debian package, how to tell that it is not needed, what it is for. A row is one line;
-# probes: cmd:NAME on PATH, file:PATH exists, python:FACT as told by python_facts().
+# probes: cmd:NAME on PATH, file:PATH exists, python:FACT as told by python_facts(),
+# clang:NAME is a runtime library of clang.
 RUN_PACKAGES="
 gcc           cmd:gcc                        compiles the C core and the plugin
 libc6-dev     file:/usr/include/stdio.h      the C library's headers
@@ -31,6 +32,8 @@ iproute2      cmd:ip                         network namespaces as nodes
 "
 LINT_PACKAGES="
 cppcheck      cmd:cppcheck                   static analysis; the other linters come from PyPI
+clang         cmd:clang                      make fuzz
+libclang-rt-14-dev  clang:fuzzer             libFuzzer, of the clang of Debian 12
 "
 
 say() {
@@ -72,6 +75,12 @@ print("new" if sys.version_info >= (3, 10) else "old",
 PY
 }
 
+# has_runtime NAME - whether clang can link with this library of its own.
+has_runtime() {
+    directory=$(clang -print-runtime-dir 2>/dev/null) &&
+        [ -n "$(find "$directory" -name "libclang_rt.$1*.a" 2>/dev/null)" ]
+}
+
 # missing TABLE - names of the table's packages whose probe fails.
 missing() {
     printf '%s\n' "$1" | while read -r package probe _; do
@@ -79,6 +88,7 @@ missing() {
         cmd:*) command -v "${probe#cmd:}" >/dev/null ;;
         file:*) [ -e "${probe#file:}" ] ;;
         python:*) case " $FACTS " in *" ${probe#python:} "*) ;; *) false ;; esac ;;
+        clang:*) has_runtime "${probe#clang:}" ;;
         esac || printf '%s ' "$package"
     done
 }

@@ -180,7 +180,7 @@ static int on_ping(struct gs_agent *agent, const struct gs_frame *frame, int64_t
     struct gs_buffer echo = {0};
     int rc;
 
-    atomic_store(&agent->conf.page->guard_us,
+    atomic_store(&agent->conf.page->shared->guard_us,
                  now_us + (int64_t)agent->conf.spec.timeout_s * 1000000
                      + GS_AGENT_GRACE_US);
     gs_put_bytes(&echo, frame->body, frame->size);
@@ -267,7 +267,7 @@ static int talk(struct gs_agent *agent, int64_t now_us)
  * refusal, the tasks are gone. */
 static void end_step(struct gs_agent *agent, int64_t now_us)
 {
-    bool refused = atomic_load(&agent->conf.page->state) == GS_PAGE_ABORT;
+    bool refused = atomic_load(&agent->conf.page->decided) == GS_PAGE_ABORT;
     bool gone =
         !refused || agent->launch_told || agent->exits == agent->conf.page->slot_count;
 
@@ -321,13 +321,26 @@ static void wait_for_events(struct gs_agent *agent)
             ;
 }
 
-/* Without the one who decides nobody may start. A part of a heterogeneous step may be
- * dropped as a stranger while it waits to learn its place: it comes again. */
+/* A crowd of strangers may drive out a node that has not been heard yet, and a part of
+ * a heterogeneous step waits to learn its place: then it comes again. Whether it was
+ * heard shows in what it is told after the challenge: a ping within a second. */
+static bool comes_again(struct gs_agent *agent)
+{
+    if (agent->conf.heterogeneous && !agent->joined)
+        return true;
+    return !agent->decided_us && agent->conn.received <= 1
+           && agent->relay.count == agent->relay.strangers
+           && agent->again++ < GS_AGENT_AGAIN;
+}
+
+/* Without the one who decides nobody may start. */
 static void on_broken(struct gs_agent *agent, int code, int64_t now_us)
 {
-    bool again = agent->conf.heterogeneous && !agent->joined;
+    bool again = comes_again(agent);
 
     gs_conn_close(&agent->conn);
+    if (again)
+        gs_agent_unsay(agent);
     agent->challenged = false;
     agent->connecting = again;
     agent->try_us = now_us;

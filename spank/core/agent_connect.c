@@ -23,7 +23,7 @@ void gs_agent_give_up(struct gs_agent *agent, int code, const char *what)
 {
     const char *whom = agent->to_first ? agent->conf.first_node : "srun";
 
-    if (atomic_load(&agent->conf.page->state) == GS_PAGE_WAIT)
+    if (atomic_load(&agent->conf.page->decided) == GS_PAGE_WAIT)
         gs_error_set(&agent->end,
                      code,
                      "gave up the start: %s (%s at %s port %u%s%s)",
@@ -190,10 +190,10 @@ static bool find_place(struct gs_agent *agent)
         return true;
     for (uint32_t i = 0; i < page->slot_count; i++) {
         uint32_t offset;
-        if (atomic_load(&page->slots[i].state) != GS_SLOT_ARRIVED)
+        if (atomic_load(&page->shared->slots[i].state) != GS_SLOT_ARRIVED)
             continue;
-        offset = atomic_load(&page->slots[i].rank) - agent->ranks[i];
-        agent->conf.hello.node_index = atomic_load(&page->slots[i].node);
+        offset = atomic_load(&page->shared->slots[i].rank) - agent->ranks[i];
+        agent->conf.hello.node_index = atomic_load(&page->shared->slots[i].node);
         for (uint32_t k = 0; k < page->slot_count; k++)
             agent->ranks[k] += offset;
         return true;
@@ -228,4 +228,20 @@ int gs_agent_hello(struct gs_agent *agent, int64_t now_us)
         if (agent->ranks[i] == 0)
             gs_agent_master_begin(agent, now_us);
     return 0;
+}
+
+void gs_agent_unsay(struct gs_agent *agent)
+{
+    uint32_t slots = agent->conf.page->slot_count;
+
+    if (!agent->joined)
+        return;
+    agent->joined = agent->master_sent = false;
+    agent->exits = 0;
+    memset(agent->arrival_sent, 0, slots * sizeof(*agent->arrival_sent));
+    memset(agent->exit_sent, 0, slots * sizeof(*agent->exit_sent));
+    memset(agent->told, 0, slots * sizeof(*agent->told));
+    if (agent->launch_told)
+        atomic_store(&agent->launch_failed, true);
+    agent->launch_told = false;
 }

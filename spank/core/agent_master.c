@@ -23,7 +23,8 @@ int gs_agent_refuse(struct gs_agent *agent, const char *text)
     return gs_agent_send_fail(agent, &fail);
 }
 
-/* Rank 0's node, once: take the port, start resolving the user's name if needed. */
+/* Rank 0's node, with each hello: take the port, start resolving the user's name if
+ * needed. */
 void gs_agent_master_begin(struct gs_agent *agent, int64_t now_us)
 {
     struct gs_holdconf *hold = &agent->conf.hold;
@@ -34,12 +35,13 @@ void gs_agent_master_begin(struct gs_agent *agent, int64_t now_us)
     hold->fixed = (uint16_t)agent->conf.spec.master_port;
     if (agent->conf.user_port[0])
         rc = gs_port_read(agent->conf.user_port, &hold->fixed, &error);
-    if (rc < 0 || gs_hold_open(&agent->hold, hold, &error) < 0) {
+    if (rc < 0 || (!agent->hold.port && gs_hold_open(&agent->hold, hold, &error) < 0)) {
         gs_agent_refuse(agent, error.text);
         return;
     }
     if (!user[0] || gs_resolve_is_numeric(user))
         return;
+    gs_resolver_stop(&agent->master_resolver);
     if (gs_resolve_is_name(user)
         && gs_resolver_start(&agent->master_resolver, user, now_us) == 0)
         return;

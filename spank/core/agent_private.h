@@ -30,7 +30,8 @@
 #define GS_AGENT_KIN_US 5000      /* a killed task's siblings die within this, or not */
 #define GS_AGENT_STATE_US 1000000 /* how often tasks that are late are looked at */
 #define GS_AGENT_PING_US 2000000
-#define GS_AGENT_DEAD_MS 10000     /* unacknowledged data: we are cut off */
+#define GS_AGENT_DEAD_MS 10000 /* unacknowledged data: we are cut off */
+#define GS_AGENT_AGAIN 20      /* times it comes back when driven out as a stranger */
 #define GS_AGENT_GRACE_US 30000000 /* tasks wait this much longer than T */
 #define GS_AGENT_END_US 5000000    /* after the decision: pieces of the report, ends */
 #define GS_AGENT_STOP_US 1000000   /* after gs_agent_stop(): last words, the report */
@@ -70,7 +71,7 @@ struct gs_agent {
     uint32_t *ranks; /* by local index */
     bool master_sent;
     int64_t begun_us, try_us, ping_us, decided_us, stop_us;
-    uint32_t tries;
+    uint32_t tries, again;
     struct gs_hold hold;
     struct gs_prober prober;
     struct gs_resolver master_resolver, probe_resolver;
@@ -113,6 +114,8 @@ void gs_agent_stop(struct gs_agent *agent);
 void gs_agent_connect_begin(struct gs_agent *agent, int64_t now_us);
 void gs_agent_connect_step(struct gs_agent *agent, int64_t now_us);
 int gs_agent_hello(struct gs_agent *agent, int64_t now_us);
+/* The hello may not have been read: everything is to be told again. */
+void gs_agent_unsay(struct gs_agent *agent);
 void gs_agent_give_up(struct gs_agent *agent, int code, const char *what);
 
 /* agent_tasks.c and agent_master.c. */

@@ -27,14 +27,13 @@ static struct gs_arrival describe_arrival(const struct gs_agent *agent,
                                           uint32_t local,
                                           int64_t now_us)
 {
-    const struct gs_slot *slot = &agent->conf.page->slots[local];
-    int64_t age = now_us - atomic_load(&slot->arrived_us);
+    const struct gs_slot *slot = &agent->conf.page->shared->slots[local];
+    int64_t arrived_us = atomic_load(&slot->arrived_us);
+    int64_t age = arrived_us < 0 || arrived_us > now_us ? 0 : now_us - arrived_us;
 
     return (struct gs_arrival){
         .rank = agent->ranks[local],
-        .age_us = age < 0            ? 0
-                  : age > UINT32_MAX ? UINT32_MAX
-                                     : (uint32_t)age,
+        .age_us = age > UINT32_MAX ? UINT32_MAX : (uint32_t)age,
         .visible = atomic_load(&slot->visible),
         .claim = atomic_load(&slot->claim),
         .program = atomic_load(&slot->program),
@@ -51,7 +50,8 @@ static int send_arrivals(struct gs_agent *agent, int64_t now_us)
     for (uint32_t i = 0; rc == 0 && i <= slots; i++) {
         struct gs_buffer body = {0};
         if (i < slots && !agent->arrival_sent[i]
-            && atomic_load(&agent->conf.page->slots[i].state) == GS_SLOT_ARRIVED) {
+            && atomic_load(&agent->conf.page->shared->slots[i].state)
+                   == GS_SLOT_ARRIVED) {
             arrivals[count++] = describe_arrival(agent, i, now_us);
             agent->arrival_sent[i] = true;
         }
@@ -65,13 +65,18 @@ static int send_arrivals(struct gs_agent *agent, int64_t now_us)
     return rc;
 }
 
-/* The task's own words may hold anything: it ran with the user's rights. */
-static void copy_clean(char *to, const char *from, size_t size)
+/* The task's own words may hold anything, and change while they are read: it ran with
+ * the user's rights, and its siblings share the page. */
+static void copy_clean(char *to, const volatile char *from, size_t size)
 {
     size_t i;
 
-    for (i = 0; i + 1 < size && from[i]; i++)
-        to[i] = (unsigned char)from[i] < 0x20 || from[i] == 0x7f ? '?' : from[i];
+    for (i = 0; i + 1 < size; i++) {
+        char c = from[i];
+        if (!c)
+            break;
+        to[i] = (unsigned char)c < 0x20 || c == 0x7f ? '?' : c;
+    }
     to[i] = '\0';
 }
 
@@ -89,7 +94,7 @@ int64_t gs_agent_oom_kills(void)
 
 static struct gs_fail describe_exit(struct gs_agent *agent, uint32_t local, int status)
 {
-    struct gs_slot *slot = &agent->conf.page->slots[local];
+    struct gs_slot *slot = &agent->conf.page->shared->slots[local];
     uint32_t state = atomic_load(&slot->state);
     struct gs_fail fail = {
         .node_index = agent->conf.hello.node_index,
@@ -137,7 +142,7 @@ static uint32_t count_siblings(struct gs_agent *agent)
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < agent->conf.page->slot_count; i++)
-        count += atomic_load(&agent->conf.page->slots[i].state) != GS_SLOT_ASKED
+        count += atomic_load(&agent->conf.page->shared->slots[i].state) != GS_SLOT_ASKED
                  && is_alive(agent, i);
     return count;
 }
@@ -158,7 +163,7 @@ static bool is_due(struct gs_agent *agent,
 
 static int send_exits(struct gs_agent *agent, int64_t now_us)
 {
-    bool waiting = atomic_load(&agent->conf.page->state) == GS_PAGE_WAIT;
+    bool waiting = atomic_load(&agent->conf.page->decided) == GS_PAGE_WAIT;
 
     agent->kin_pending = false;
     for (uint32_t i = 0; i < agent->conf.page->slot_count; i++) {
@@ -235,7 +240,7 @@ int gs_agent_report_states(struct gs_agent *agent, int64_t now_us)
         return 0;
     agent->state_us = now_us;
     for (uint32_t i = 0; rc == 0 && i < agent->conf.page->slot_count; i++)
-        if (atomic_load(&agent->conf.page->slots[i].state) == GS_SLOT_EMPTY
+        if (atomic_load(&agent->conf.page->shared->slots[i].state) == GS_SLOT_EMPTY
             && atomic_load(&agent->exit_status[i]) < 0)
             rc = send_state(agent, i);
     return rc;

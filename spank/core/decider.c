@@ -40,7 +40,8 @@ static void learn(struct gs_decider *decider)
 static void leave_words(void *arg)
 {
     struct gs_decider *decider = arg;
-    struct gs_page *page = decider->conf.page;
+    const struct gs_page *page = decider->conf.page;
+    struct gs_shared *shared = page->shared;
     char *lines = NULL;
 
     learn(decider);
@@ -48,16 +49,16 @@ static void leave_words(void *arg)
         lines = gs_story_start(&decider->story);
     else if (decider->gang->outcome == GS_REFUSED)
         lines = gs_story_refusal(&decider->story);
-    snprintf(page->words,
-             sizeof(page->words),
+    snprintf(shared->words,
+             sizeof(shared->words),
              "%sgang-start: decided by %s: %s\n",
              lines ? lines : "",
              decider->conf.hello.node_name,
              decider->conf.why);
     gs_text_free(lines);
     for (uint32_t i = page->slot_count; i-- > 0;)
-        if (atomic_load(&page->slots[i].state) == GS_SLOT_ARRIVED)
-            page->printer = i;
+        if (atomic_load(&shared->slots[i].state) == GS_SLOT_ARRIVED)
+            shared->printer = i;
 }
 
 static void send_reports(struct gs_decider *decider)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -24,12 +25,18 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t wait_us)
 
 struct gs_page *gs_page_map(uint32_t slot_count)
 {
-    size_t size = sizeof(struct gs_page) + (size_t)slot_count * sizeof(struct gs_slot);
-    struct gs_page *page =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    size_t size =
+        sizeof(struct gs_shared) + (size_t)slot_count * sizeof(struct gs_slot);
+    struct gs_page *page = calloc(1, sizeof(*page));
 
-    if (page == MAP_FAILED)
+    if (!page)
         return NULL;
+    page->shared =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page->shared == MAP_FAILED) {
+        free(page);
+        return NULL;
+    }
     page->slot_count = slot_count;
     page->size = size;
     return page;
@@ -37,29 +44,32 @@ struct gs_page *gs_page_map(uint32_t slot_count)
 
 void gs_page_unmap(struct gs_page *page)
 {
-    if (page)
-        munmap(page, page->size);
+    if (!page)
+        return;
+    munmap(page->shared, page->size);
+    free(page);
 }
 
 static void settle(struct gs_page *page, enum gs_page_state state)
 {
-    atomic_store(&page->state, state);
-    syscall(SYS_futex, &page->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    atomic_store(&page->decided, state);
+    atomic_store(&page->shared->state, state);
+    syscall(SYS_futex, &page->shared->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 void gs_page_release(struct gs_page *page, const struct gs_go *go)
 {
-    if (atomic_load(&page->state) != GS_PAGE_WAIT)
+    if (atomic_load(&page->decided) != GS_PAGE_WAIT)
         return;
-    page->go = *go;
+    page->shared->go = *go;
     settle(page, GS_PAGE_GO);
 }
 
 void gs_page_abort(struct gs_page *page, uint8_t code)
 {
-    if (atomic_load(&page->state) != GS_PAGE_WAIT)
+    if (atomic_load(&page->decided) != GS_PAGE_WAIT)
         return;
-    atomic_store(&page->code, code);
+    atomic_store(&page->shared->code, code);
     settle(page, GS_PAGE_ABORT);
 }
 
@@ -67,9 +77,12 @@ enum gs_page_end gs_page_wait(struct gs_page *page,
                               int parent,
                               const volatile int *signal)
 {
+    _Atomic uint32_t *word = &page->shared->state;
+
     for (;;) {
-        int64_t left = atomic_load(&page->guard_us) - gs_clock_now_us();
-        switch (atomic_load(&page->state)) {
+        int64_t now_us = gs_clock_now_us(), guard_us;
+        uint32_t state = atomic_load(word);
+        switch (state) {
         case GS_PAGE_GO:
             return GS_END_GO;
         case GS_PAGE_ABORT:
@@ -81,22 +94,27 @@ enum gs_page_end gs_page_wait(struct gs_page *page,
             return GS_END_SIGNAL;
         if (getppid() != parent)
             return GS_END_ORPHAN;
-        if (left <= 0)
+        guard_us = atomic_load(&page->shared->guard_us);
+        if (now_us >= guard_us)
             return GS_END_GUARD;
-        futex_wait(&page->state, GS_PAGE_WAIT, left < SLICE_US ? left : SLICE_US);
+        /* A state that is none, put there by another task, is waited on as well. */
+        futex_wait(
+            word, state, guard_us < now_us + SLICE_US ? guard_us - now_us : SLICE_US);
     }
 }
 
 bool gs_page_aborted_within(struct gs_page *page, unsigned wait_ms)
 {
+    _Atomic uint32_t *word = &page->shared->state;
     int64_t until = gs_clock_now_us() + (int64_t)wait_ms * 1000;
 
     for (;;) {
         int64_t left = until - gs_clock_now_us();
-        if (atomic_load(&page->state) == GS_PAGE_ABORT)
+        uint32_t state = atomic_load(word);
+        if (state == GS_PAGE_ABORT)
             return true;
-        if (left <= 0 || atomic_load(&page->state) == GS_PAGE_GO)
+        if (left <= 0 || state == GS_PAGE_GO)
             return false;
-        futex_wait(&page->state, GS_PAGE_WAIT, left);
+        futex_wait(word, state, left);
     }
 }

@@ -2,7 +2,8 @@
  *
  * Made by slurmstepd before the tasks are forked, gone from a task when it execs. The
  * tasks write it with the user's rights: the aggregator takes no pointer, length or
- * index from it, only single words that it compares with known values.
+ * index from it, only single words that it compares with known values. What it must
+ * be able to rely on is in struct gs_page, which is memory of its own process.
  */
 #ifndef GS_PAGE_PRIVATE_H
 #define GS_PAGE_PRIVATE_H
@@ -45,23 +46,29 @@ struct gs_slot {
     char text[GS_TEXT_SIZE]; /* GS_SLOT_CONFIG: why; read as hostile */
 };
 
-struct gs_page {
+struct gs_shared {
     _Atomic uint32_t state; /* enum gs_page_state; the futex */
     _Atomic uint32_t code;
     _Atomic int64_t guard_us; /* waiting tasks give up at this moment */
+    uint32_t printer;         /* local index of the task that prints words */
+    char words[8192];         /* "" = nothing to print here */
+    struct gs_go go;          /* valid once state is GS_PAGE_GO */
+    struct gs_slot slots[];
+};
+
+struct gs_page {
+    struct gs_shared *shared;
     uint32_t slot_count;
     size_t size;
-    uint32_t printer; /* local index of the task that prints words */
-    char words[8192]; /* "" = nothing to print here */
-    struct gs_go go;  /* valid once state is GS_PAGE_GO */
-    struct gs_slot slots[];
+    _Atomic uint32_t decided; /* enum gs_page_state, as it was told to the tasks */
 };
 
 /* A zeroed shared page for slot_count tasks, or NULL with errno set. */
 struct gs_page *gs_page_map(uint32_t slot_count);
+/* NULL is fine. */
 void gs_page_unmap(struct gs_page *page);
 
-/* Sets the state, once, and wakes every waiting task. */
+/* Sets the state, once, whatever a task has put there, and wakes every waiting task. */
 void gs_page_release(struct gs_page *page, const struct gs_go *go);
 void gs_page_abort(struct gs_page *page, uint8_t code);
 

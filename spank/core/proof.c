@@ -50,12 +50,27 @@ static bool serve_peer(struct gs_holder *holder, uint32_t i, const struct gs_mac
     return send(holder->peers[i].fd, sum, sizeof(sum), MSG_NOSIGNAL) != sizeof(sum);
 }
 
+static uint32_t oldest_peer(const struct gs_holder *holder)
+{
+    uint32_t oldest = 0;
+
+    for (uint32_t i = 1; i < holder->peer_count; i++)
+        if (holder->peers[i].since_us < holder->peers[oldest].since_us)
+            oldest = i;
+    return oldest;
+}
+
+/* A table full of strangers keeps nobody out: the oldest makes room. No more than the
+ * table holds are taken at once, so that each is listened to before it has to go. */
 void gs_holder_serve(struct gs_holder *holder, const struct gs_mac *mac, int64_t now_us)
 {
     int fd;
 
-    while (holder->fd >= 0 && holder->peer_count < GS_PROOF_PEERS
-           && (fd = gs_net_accept(holder->fd)) >= 0) {
+    for (uint32_t n = 0;
+         n < GS_PROOF_PEERS && holder->fd >= 0 && (fd = gs_net_accept(holder->fd)) >= 0;
+         n++) {
+        if (holder->peer_count == GS_PROOF_PEERS)
+            drop_peer(holder, oldest_peer(holder));
         memset(&holder->peers[holder->peer_count], 0, sizeof(holder->peers[0]));
         holder->peers[holder->peer_count].fd = fd;
         holder->peers[holder->peer_count++].since_us = now_us;

@@ -11,6 +11,7 @@
 #include "wire_private.h"
 
 #define STRANGER_US 5000000
+#define STRANGERS 256
 #define CHILDREN 4096
 #define DEAD_MS 10000
 
@@ -62,12 +63,35 @@ void gs_relay_close(struct gs_relay *relay)
         gs_conn_close(&child->conn);
         free(child);
     }
-    relay->count = 0;
+    relay->count = relay->strangers = 0;
     if (relay->listen_fd >= 0)
         close(relay->listen_fd);
     if (relay->epoll_fd >= 0)
         close(relay->epoll_fd);
     relay->listen_fd = relay->epoll_fd = -1;
+}
+
+/* Takes a child out of the list and ends it. */
+static void forget(struct gs_relay *relay, struct gs_relaychild **at)
+{
+    struct gs_relaychild *child = *at;
+
+    *at = child->next;
+    relay->count--;
+    relay->strangers -= child->node == GS_NO_RANK;
+    gs_conn_close(&child->conn);
+    free(child);
+}
+
+static void drop_oldest_stranger(struct gs_relay *relay)
+{
+    struct gs_relaychild **oldest = NULL;
+
+    for (struct gs_relaychild **at = &relay->children; *at; at = &(*at)->next)
+        if ((*at)->node == GS_NO_RANK)
+            oldest = at;
+    if (oldest)
+        forget(relay, oldest);
 }
 
 static bool welcome(struct gs_relay *relay, const struct gs_mac *mac, int64_t now_us)
@@ -79,6 +103,8 @@ static bool welcome(struct gs_relay *relay, const struct gs_mac *mac, int64_t no
 
     if (fd < 0)
         return false;
+    if (relay->strangers >= STRANGERS)
+        drop_oldest_stranger(relay);
     child = relay->count < CHILDREN ? calloc(1, sizeof(*child)) : NULL;
     if (!child || gs_random(nonce, sizeof(nonce)) < 0 || watch(relay, fd) < 0) {
         gs_net_reset(fd);
@@ -92,6 +118,7 @@ static bool welcome(struct gs_relay *relay, const struct gs_mac *mac, int64_t no
     child->next = relay->children;
     relay->children = child;
     relay->count++;
+    relay->strangers++;
     gs_conn_send(&child->conn, mac, GS_FRAME_CHALLENGE, &body);
     return true;
 }
@@ -107,6 +134,40 @@ static int pass_up(struct gs_agent *agent, const struct gs_frame *frame)
     return rc;
 }
 
+static bool is_taken(const struct gs_agent *agent, uint32_t node)
+{
+    for (const struct gs_relaychild *c = agent->relay.children; c; c = c->next)
+        if (c->node == node)
+            return true;
+    return node == agent->conf.hello.node_index || node == GS_NO_RANK;
+}
+
+/* A child speaks for its own node only: what it says in another's name would be held
+ * against this one, which passes it on. */
+static int check(struct gs_agent *agent,
+                 struct gs_relaychild *child,
+                 const struct gs_frame *frame)
+{
+    struct gs_hello hello;
+    uint32_t node;
+
+    if (child->node != GS_NO_RANK) { /* one hop: a child does not relay */
+        if (frame->type == GS_FRAME_HELLO
+            || (frame->type != GS_FRAME_PING
+                && (gs_index_decode(frame->body, frame->size, &node) < 0
+                    || node != child->node)))
+            return -EBADMSG;
+        return 0;
+    }
+    if (frame->type != GS_FRAME_HELLO
+        || gs_hello_decode(frame->body, frame->size, &hello, NULL) < 0
+        || is_taken(agent, hello.node_index))
+        return -EBADMSG;
+    child->node = hello.node_index;
+    agent->relay.strangers--;
+    return 0;
+}
+
 /* One frame of a child. Returns 0; -EBADMSG: drop it. *up: failure of our own
  * connection. */
 static int on_frame(struct gs_agent *agent,
@@ -114,16 +175,10 @@ static int on_frame(struct gs_agent *agent,
                     const struct gs_frame *frame,
                     int *up)
 {
-    struct gs_hello hello;
+    int rc = check(agent, child, frame);
 
-    if (child->node == GS_NO_RANK) {
-        if (frame->type != GS_FRAME_HELLO
-            || gs_hello_decode(frame->body, frame->size, &hello, NULL) < 0)
-            return -EBADMSG;
-        child->node = hello.node_index;
-    } else if (frame->type == GS_FRAME_HELLO) {
-        return -EBADMSG; /* one hop: a child does not relay */
-    }
+    if (rc < 0)
+        return rc;
     if (frame->type == GS_FRAME_PING)
         return gs_conn_send(&child->conn, &agent->mac, GS_FRAME_PING, NULL) < 0
                    ? -EBADMSG
@@ -186,10 +241,7 @@ int gs_relay_serve(struct gs_relay *relay, struct gs_agent *agent, int64_t now_u
             continue;
         }
         up = up ? up : lost(agent, child);
-        *at = child->next;
-        relay->count--;
-        gs_conn_close(&child->conn);
-        free(child);
+        forget(relay, at);
     }
     return up;
 }

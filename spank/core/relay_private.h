@@ -24,7 +24,7 @@ struct gs_relaychild {
 struct gs_relay {
     int listen_fd, epoll_fd; /* -1 = not open; epoll_fd is ready when anything is */
     uint16_t port;
-    uint32_t count;
+    uint32_t count, strangers; /* children, and how many of them have no node */
     struct gs_relaychild *children;
 };
 

@@ -142,8 +142,11 @@ void gs_peers_accept(struct gs_root *root, int64_t now_us)
 {
     int fd;
 
-    /* Everything that waits, before any reading: a full queue costs others 1 s. */
-    while ((fd = gs_net_accept(root->listen_fd)) >= 0) {
+    /* As much as can wait, since a full queue costs others 1 s; but a crowd must not
+     * drive out who came with it before that one had a chance to say a word. */
+    for (uint32_t n = 0;
+         n < strangers_max(root) / 2 && (fd = gs_net_accept(root->listen_fd)) >= 0;
+         n++) {
         if (root->stranger_count >= strangers_max(root))
             drop_oldest_stranger(root, now_us);
         welcome(root, fd, now_us);
@@ -187,7 +190,8 @@ static void note_address(struct gs_root *root,
 
     gs_net_peer_text(peer->conn.fd, node->address);
     node->hello_rtt_us = rtt_us;
-    node->clock_offset_us = hello->wall_us - (gs_clock_wall_us() - rtt_us / 2);
+    if (hello->wall_us >= 0)
+        node->clock_offset_us = hello->wall_us - (gs_clock_wall_us() - rtt_us / 2);
 }
 
 /* The first hello of a connection is its own; further ones are of nodes it relays. */

@@ -232,7 +232,7 @@ static int set_up(spank_t sp, const char *text)
     if (rc == 0) {
         stepd.step.spec = rdzv.spec;
         wait_us = (int64_t)rdzv.spec.timeout_s * 1000000 + GS_AGENT_GRACE_US;
-        atomic_store(&stepd.step.page->guard_us, gs_clock_now_us() + wait_us);
+        atomic_store(&stepd.step.page->shared->guard_us, gs_clock_now_us() + wait_us);
         stepd.agent = gs_agent_create(conf);
         rc = stepd.agent ? start_thread() : -ENOMEM;
     }

@@ -164,7 +164,7 @@ static void leave_on_signal(const struct gs_step *step, struct gs_slot *slot)
 {
     atomic_store(&slot->state, GS_SLOT_ASKED);
     _exit(gs_page_aborted_within(step->page, ABORT_MS)
-              ? (int)atomic_load(&step->page->code)
+              ? (int)atomic_load(&step->page->shared->code)
               : 128 + asked);
 }
 
@@ -180,11 +180,11 @@ static void refuse_plan(struct gs_slot *slot, const char *text)
 /* Where a node of the step decides, its words go through one of its tasks. */
 static void print_words(const struct gs_step *step, uint32_t local)
 {
-    char words[sizeof(step->page->words)], *line = words, *end;
+    char words[sizeof(step->page->shared->words)], *line = words, *end;
 
-    if (!step->page->words[0] || step->page->printer != local)
+    if (!step->page->shared->words[0] || step->page->shared->printer != local)
         return;
-    memcpy(words, step->page->words, sizeof(words));
+    memcpy(words, step->page->shared->words, sizeof(words));
     words[sizeof(words) - 1] = '\0';
     for (; (end = strchr(line, '\n')); line = end + 1) {
         *end = '\0';
@@ -196,14 +196,14 @@ static void wait_for_start(const struct gs_step *step, struct gs_slot *slot, int
 {
     switch (gs_page_wait(step->page, parent, &asked)) {
     case GS_END_GO:
-        print_words(step, (uint32_t)(slot - step->page->slots));
+        print_words(step, (uint32_t)(slot - step->page->shared->slots));
         return;
     case GS_END_SIGNAL:
         leave_on_signal(step, slot);
         break;
     case GS_END_ABORT:
-        print_words(step, (uint32_t)(slot - step->page->slots));
-        _exit((int)atomic_load(&step->page->code));
+        print_words(step, (uint32_t)(slot - step->page->shared->slots));
+        _exit((int)atomic_load(&step->page->shared->code));
     default:
         _exit(EXIT_NOT_READY);
     }
@@ -239,6 +239,7 @@ int gs_task_init(spank_t sp)
     struct gs_step *step = gs_stepd_step();
     struct gs_envplan plan;
     struct gs_slot *slot;
+    struct gs_go go;
     struct saved saved;
     int parent = getppid(), local = -1;
 
@@ -250,7 +251,7 @@ int gs_task_init(spank_t sp)
         || local < 0 || (uint32_t)local >= step->page->slot_count
         || parent != step->stepd_pid)
         _exit(EXIT_NOT_READY);
-    slot = &step->page->slots[local];
+    slot = &step->page->shared->slots[local];
     if (make_plan(sp, step, NULL, &plan) < 0)
         refuse_plan(slot, "the task's environment cannot be read");
     if (plan.outcome == GS_PLAN_FAIL)
@@ -258,8 +259,9 @@ int gs_task_init(spank_t sp)
     fill_slot(sp, slot, &plan);
     gs_slot_arrive(step, slot);
     wait_for_start(step, slot, parent);
-    if (make_plan(sp, step, &step->page->go, &plan) < 0
-        || plan.outcome != GS_PLAN_INJECT)
+    go = step->page->shared->go;
+    go.master_addr[sizeof(go.master_addr) - 1] = '\0'; /* siblings can write there */
+    if (make_plan(sp, step, &go, &plan) < 0 || plan.outcome != GS_PLAN_INJECT)
         _exit(EXIT_NOT_READY);
     apply(sp, &plan);
     restore(&saved);

@@ -50,10 +50,11 @@ def close_all(root: Struct, gang: Gang, sockets: list[socket.socket]) -> None:
 class Root:
     """The deciding side, with its gang, listening on loopback."""
 
-    def __init__(self, gang: Gang) -> None:
-        """Listen on any port."""
+    def __init__(self, gang: Gang, listening: socket.socket | None = None) -> None:
+        """Listen on any port, or take over a socket that listens already."""
         self.gang, self.key = gang, os.urandom(lib.GS_KEY_SIZE)
-        with socket.create_server(("127.0.0.1", 0), backlog=1024) as server:
+        listening = listening or socket.create_server(("127.0.0.1", 0), backlog=1024)
+        with listening as server:
             server.settimeout(0)
             self.port: int = server.getsockname()[1]
             fd = os.dup(server.fileno())
@@ -91,17 +92,17 @@ class Root:
         self.until(lambda: lib.GS_ROOT_DECIDED in self.events, "it was told")
         return self.gang.decision()
 
-    def node(self, index: int) -> Node:
+    def node(self, index: int, port: int = 0) -> Node:
         """Connect a node and give it the challenge, without a hello."""
-        node = Node(self, index)
+        node = Node(self, index, port)
         kind, body = node.receive()
         assert (kind, len(body)) == (lib.GS_FRAME_CHALLENGE, lib.GS_NONCE_SIZE)
         node.nonce_root = body
         return node
 
-    def join(self, index: int, **odd: object) -> Node:
+    def join(self, index: int, port: int = 0, **odd: object) -> Node:
         """Connect a node and let it say a hello, with fields that may be odd."""
-        node = self.node(index)
+        node = self.node(index, port)
         node.hello(**odd)
         self.until(lambda: node.is_known, f"node {index} is known")
         return node
@@ -110,9 +111,10 @@ class Root:
         """Connect all nodes."""
         return [self.join(index) for index in range(self.gang.nodes)]
 
-    def stranger(self) -> socket.socket:
-        """Connect and say nothing."""
-        peer = socket.create_connection(("127.0.0.1", self.port), timeout=DEADLINE_S)
+    def stranger(self, port: int = 0) -> socket.socket:
+        """Connect, here or to another port, and say nothing."""
+        place = ("127.0.0.1", port or self.port)
+        peer = socket.create_connection(place, timeout=DEADLINE_S)
         self.sockets.append(peer)
         return peer
 
@@ -120,10 +122,10 @@ class Root:
 class Node:
     """One simulated node and its connection."""
 
-    def __init__(self, root: Root, index: int) -> None:
-        """Connect."""
+    def __init__(self, root: Root, index: int, port: int = 0) -> None:
+        """Connect, to the root or to a port at which another node relays."""
         self.root, self.index, self.key = root, index, root.key
-        self.socket = root.stranger()
+        self.socket = root.stranger(port)
         self.nonce_root = self.nonce_node = bytes(lib.GS_NONCE_SIZE)
         self.sent = self.received = 0
         self.got = b""

@@ -312,3 +312,44 @@ def test_strangers_that_come_and_go_leave_nothing_behind() -> None:
         root.settle(2)
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
     innocent(root)
+
+
+def test_a_crowd_does_not_drive_out_the_node_that_came_with_it() -> None:
+    root = Root(Gang(1))
+    node = Node(root, 0)  # they all wait before the root looks for the first time
+    for _ in range(600):
+        root.stranger()
+    kind, node.nonce_root = node.receive()
+    assert kind == lib.GS_FRAME_CHALLENGE
+    node.hello()
+    root.until(lambda: node.is_known, "the node is known")
+    node.arrive()
+    assert root.decided()[0] == RELEASED
+
+
+@pytest.mark.parametrize("wall_us", [-(2**63), -1, 0, 2**63 - 1])
+def test_a_node_whose_clock_is_absurd_is_a_node(wall_us: int) -> None:
+    root = Root(Gang(1))
+    node = root.join(0, wall_us=wall_us)
+    node.arrive()
+    assert root.decided()[0] == RELEASED
+    assert root.gang.report()["nodes"][0]["name"] == "n1"
+
+
+@pytest.mark.parametrize("size", [1, lib.GS_HEADER_SIZE - 1, lib.GS_HEADER_SIZE, 60])
+def test_a_hello_that_is_cut_short_concerns_nobody(size: int) -> None:
+    root = Root(Gang(2))
+    node = root.node(0)
+    node.raw(node.frame(lib.GS_FRAME_HELLO, node.hello_body())[:size])
+    node.close()
+    innocent(root)
+
+
+def test_a_frame_of_another_connection_is_worth_nothing_on_this_one() -> None:
+    root = Root(Gang(2))
+    good, bad = root.join_all()
+    good.arrive()
+    # Sealed with the key and of the right number, but with the nonces of the other.
+    bad.raw(good.frame(lib.GS_FRAME_PING, sequence=bad.sent))
+    assert root.decided() == (*LOST, 1, NOBODY)
+    assert root.gang.blamed() == "n2"

@@ -31,11 +31,12 @@ enum node_fate {
 /* What becomes of a task. */
 enum rank_fate {
     RANK_FINE,
-    RANK_EXIT,  /* exits with number before it reaches the barrier */
-    RANK_KILL,  /* the same by signal number */
-    RANK_NEVER, /* never gets to the barrier */
-    RANK_THEN,  /* starts and exits with number */
-    RANK_STDIN  /* starts and runs until the end of its stdin */
+    RANK_EXIT,    /* exits with number before it reaches the barrier */
+    RANK_KILL,    /* the same by signal number */
+    RANK_NEVER,   /* never gets to the barrier */
+    RANK_THEN,    /* starts and exits with number */
+    RANK_STDIN,   /* starts and runs until the end of its stdin */
+    RANK_SCRIBBLE /* writes over what it shares with slurmstepd: scribble.c */
 };
 
 struct node {
@@ -120,5 +121,6 @@ int run_stepd(void);
 int run_once(void);
 int run_report(int argc, char **argv);
 void run_task(uint32_t local) __attribute__((noreturn));
+void scribble(uint32_t rank, int how);
 
 #endif

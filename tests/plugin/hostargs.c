@@ -67,7 +67,7 @@ static void read_node(char *text)
 static void read_rank(const char *argument)
 {
     static const char *const fates[] = {
-        "fine", "exit", "kill", "never", "then", "stdin"};
+        "fine", "exit", "kill", "never", "then", "stdin", "scribble"};
     char text[64], *fate, *value;
     uint32_t rank;
 

@@ -84,7 +84,7 @@ static void task_environment(uint32_t local)
     env_set("SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1");
 }
 
-static void meet_fate(const struct rank *rank)
+static void meet_fate(uint32_t number, const struct rank *rank)
 {
     switch (rank->fate) {
     case RANK_EXIT:
@@ -95,6 +95,9 @@ static void meet_fate(const struct rank *rank)
     case RANK_NEVER:
         for (;;)
             pause();
+    case RANK_SCRIBBLE:
+        scribble(number, rank->number);
+        break;
     default:
         break;
     }
@@ -110,7 +113,7 @@ void run_task(uint32_t local)
 
     phase.task = (int)local;
     task_environment(local);
-    meet_fate(&host.ranks[rank]);
+    meet_fate(rank, &host.ranks[rank]);
     leave_signals();
     look(&before);
     stack_call("slurm_spank_task_init");
