@@ -35,6 +35,7 @@
 #define GS_AGENT_GRACE_US 30000000 /* tasks wait this much longer than T */
 #define GS_AGENT_END_US 5000000    /* after the decision: pieces of the report, ends */
 #define GS_AGENT_STOP_US 1000000   /* after gs_agent_stop(): last words, the report */
+#define GS_AGENT_STUCK_US 5000000  /* after a refusal a task that still lives is ended */
 
 struct gs_agentconf {
     uint8_t key[GS_KEY_SIZE];
@@ -124,6 +125,7 @@ int gs_agent_send_fail(struct gs_agent *agent, const struct gs_fail *fail);
 int64_t gs_agent_oom_kills(void);
 int gs_agent_report_states(struct gs_agent *agent, int64_t now_us);
 int gs_agent_report_tasks(struct gs_agent *agent, int64_t now_us);
+void gs_agent_end_tasks(struct gs_agent *agent);
 void gs_agent_master_begin(struct gs_agent *agent, int64_t now_us);
 int gs_agent_master_step(struct gs_agent *agent, int64_t now_us);
 int gs_agent_probe(struct gs_agent *agent,

@@ -246,6 +246,20 @@ int gs_agent_report_states(struct gs_agent *agent, int64_t now_us)
     return rc;
 }
 
+/* Nobody will start any more, and tasks at the barrier know it. One that hangs before it
+ * (in another plugin's hook) does not, and would keep the step for as long as it hangs:
+ * srun that cannot be reached, or that waits for this very task, does not end it. */
+void gs_agent_end_tasks(struct gs_agent *agent)
+{
+    for (uint32_t i = 0; i < agent->conf.page->slot_count; i++) {
+        int32_t pid = atomic_load(&agent->pids[i]);
+        struct gs_proc proc;
+        if (pid > 0 && is_alive(agent, i) && gs_proc_read(pid, &proc)
+            && proc.parent == agent->conf.stepd_pid)
+            kill(pid, SIGKILL);
+    }
+}
+
 int gs_agent_report_tasks(struct gs_agent *agent, int64_t now_us)
 {
     int rc = send_launch_failed(agent);

@@ -14,6 +14,7 @@
 #include "story.h"
 
 #define STEP_MS 250
+#define LAST_US 300000 /* slurmstepd ends: goodbyes that are under way */
 
 struct gs_decider {
     struct gs_deciderconf conf;
@@ -22,6 +23,7 @@ struct gs_decider {
     struct gs_story story;
     char host[256], master_addr[GS_NAME_SIZE];
     pthread_t thread;
+    _Atomic int64_t end_us; /* when gs_decider_stop() was called, 0 = not yet */
 };
 
 static void learn(struct gs_decider *decider)
@@ -76,6 +78,15 @@ static void send_reports(struct gs_decider *decider)
     gs_text_free(head);
 }
 
+/* slurmstepd waits to end, the decision is told, and nobody's goodbye is worth making
+ * it leave things behind. */
+static bool must_leave(const struct gs_decider *decider, enum gs_rootevent event)
+{
+    int64_t end_us = atomic_load(&decider->end_us);
+
+    return event == GS_ROOT_ENDING && end_us && gs_clock_now_us() > end_us + LAST_US;
+}
+
 static void *decide(void *arg)
 {
     struct gs_decider *decider = arg;
@@ -85,7 +96,7 @@ static void *decide(void *arg)
         event = gs_root_step(decider->root, STEP_MS);
         if (event == GS_ROOT_DECIDED)
             send_reports(decider);
-    } while (event != GS_ROOT_DONE);
+    } while (event != GS_ROOT_DONE && !must_leave(decider, event));
     return NULL;
 }
 
@@ -161,6 +172,7 @@ void gs_decider_stop(struct gs_decider *decider)
 {
     if (!decider)
         return;
+    atomic_store(&decider->end_us, gs_clock_now_us());
     gs_root_end(decider->root, false);
     pthread_join(decider->thread, NULL);
     gs_root_destroy(decider->root);

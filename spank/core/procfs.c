@@ -49,6 +49,7 @@ bool gs_proc_read(int pid, struct gs_proc *ret_proc)
     if (!read_line(path, wchan, sizeof(wchan)) || strcmp(wchan, "0") == 0)
         wchan[0] = '\0';
     ret_proc->letter = close[2];
+    ret_proc->parent = atoi(close + 3);
     copy_name(ret_proc->command, open + 1, sizeof(ret_proc->command));
     copy_name(ret_proc->wchan, wchan, sizeof(ret_proc->wchan));
     return true;

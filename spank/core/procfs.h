@@ -10,6 +10,7 @@ struct gs_proc {
     char letter;      /* R S D Z T ..., the state field of /proc/PID/stat */
     char command[32]; /* its name */
     char wchan[32];   /* the kernel function it sleeps in; "" = none or not told */
+    int parent;       /* pid of its parent */
 };
 
 /* Reads a process. False: there is none (any more). */
