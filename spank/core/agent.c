@@ -360,32 +360,6 @@ static bool must_stop(struct gs_agent *agent, int64_t now_us)
     return now_us > agent->stop_us + GS_AGENT_STOP_US;
 }
 
-static bool has_tasks(const struct gs_agent *agent)
-{
-    for (uint32_t i = 0; i < agent->conf.page->slot_count; i++)
-        if (atomic_load(&agent->exit_status[i]) < 0)
-            return true;
-    return false;
-}
-
-/* The start is refused, or nobody is left who could decide. */
-static void see_tasks_off(struct gs_agent *agent)
-{
-    struct pollfd ready = {.fd = agent->conf.wake_fd, .events = POLLIN};
-    int64_t since_us = agent->decided_us ? agent->decided_us : gs_clock_now_us();
-    uint64_t drained;
-
-    if (atomic_load(&agent->conf.page->state) != GS_PAGE_ABORT)
-        return;
-    while (has_tasks(agent) && !atomic_load(&agent->stop)
-           && gs_clock_now_us() < since_us + GS_AGENT_STUCK_US)
-        if (poll(&ready, 1, GS_AGENT_SLICE_MS) > 0)
-            while (read(agent->conf.wake_fd, &drained, sizeof(drained)) > 0)
-                ;
-    if (!atomic_load(&agent->stop))
-        gs_agent_end_tasks(agent);
-}
-
 void gs_agent_run(struct gs_agent *agent)
 {
     int64_t now_us = gs_clock_now_us();
@@ -411,5 +385,5 @@ void gs_agent_run(struct gs_agent *agent)
     gs_conn_close(&agent->conn);
     gs_decider_stop(agent->decider);
     agent->decider = NULL;
-    see_tasks_off(agent);
+    gs_agent_see_off(agent);
 }

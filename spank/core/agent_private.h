@@ -35,7 +35,8 @@
 #define GS_AGENT_GRACE_US 30000000 /* tasks wait this much longer than T */
 #define GS_AGENT_END_US 5000000    /* after the decision: pieces of the report, ends */
 #define GS_AGENT_STOP_US 1000000   /* after gs_agent_stop(): last words, the report */
-#define GS_AGENT_STUCK_US 5000000  /* after a refusal a task that still lives is ended */
+#define GS_AGENT_STUCK_US 5000000  /* after a refusal a task that still lives is ended \
+                                    */
 
 struct gs_agentconf {
     uint8_t key[GS_KEY_SIZE];
@@ -123,6 +124,9 @@ void gs_agent_give_up(struct gs_agent *agent, int code, const char *what);
 int gs_agent_refuse(struct gs_agent *agent, const char *text);
 int gs_agent_send_fail(struct gs_agent *agent, const struct gs_fail *fail);
 int64_t gs_agent_oom_kills(void);
+/* The start is refused, or nobody is left who could decide: waits for the tasks to end
+ * and ends those that hang. */
+void gs_agent_see_off(struct gs_agent *agent);
 int gs_agent_report_states(struct gs_agent *agent, int64_t now_us);
 int gs_agent_report_tasks(struct gs_agent *agent, int64_t now_us);
 void gs_agent_end_tasks(struct gs_agent *agent);

@@ -1,16 +1,19 @@
 /* agent_tasks.c - what the node's own tasks do: arrivals and deaths, told once each. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "agent_private.h"
 #include "clock_private.h"
 #include "procfs.h"
 
 #define ARRIVALS 512
+#define SLICE_MS 100
 
 int gs_agent_send_fail(struct gs_agent *agent, const struct gs_fail *fail)
 {
@@ -246,9 +249,10 @@ int gs_agent_report_states(struct gs_agent *agent, int64_t now_us)
     return rc;
 }
 
-/* Nobody will start any more, and tasks at the barrier know it. One that hangs before it
- * (in another plugin's hook) does not, and would keep the step for as long as it hangs:
- * srun that cannot be reached, or that waits for this very task, does not end it. */
+/* Nobody will start any more, and tasks at the barrier know it. One that hangs before
+ * it (in another plugin's hook) does not, and would keep the step for as long as it
+ * hangs: srun that cannot be reached, or that waits for this very task, does not end
+ * it. */
 void gs_agent_end_tasks(struct gs_agent *agent)
 {
     for (uint32_t i = 0; i < agent->conf.page->slot_count; i++) {
@@ -269,4 +273,30 @@ int gs_agent_report_tasks(struct gs_agent *agent, int64_t now_us)
     if (rc == 0)
         rc = send_exits(agent, now_us);
     return rc;
+}
+
+static bool has_tasks(const struct gs_agent *agent)
+{
+    for (uint32_t i = 0; i < agent->conf.page->slot_count; i++)
+        if (atomic_load(&agent->exit_status[i]) < 0)
+            return true;
+    return false;
+}
+
+/* The start is refused, or nobody is left who could decide. */
+void gs_agent_see_off(struct gs_agent *agent)
+{
+    struct pollfd ready = {.fd = agent->conf.wake_fd, .events = POLLIN};
+    int64_t since_us = agent->decided_us ? agent->decided_us : gs_clock_now_us();
+    uint64_t drained;
+
+    if (atomic_load(&agent->conf.page->decided) != GS_PAGE_ABORT)
+        return;
+    while (has_tasks(agent) && !atomic_load(&agent->stop)
+           && gs_clock_now_us() < since_us + GS_AGENT_STUCK_US)
+        if (poll(&ready, 1, SLICE_MS) > 0)
+            while (read(agent->conf.wake_fd, &drained, sizeof(drained)) > 0)
+                ;
+    if (!atomic_load(&agent->stop))
+        gs_agent_end_tasks(agent);
 }

@@ -179,8 +179,8 @@ static int on_frame(struct gs_agent *agent,
 
     if (rc < 0)
         return rc;
-    /* Its answer to a ping of srun that was passed down. To answer an answer would never
-     * end. */
+    /* Its answer to a ping of srun that was passed down. To answer an answer would
+     * never end. */
     if (frame->type == GS_FRAME_PING)
         return 0;
     if (frame->type == GS_FRAME_BYE)

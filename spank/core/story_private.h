@@ -27,4 +27,10 @@ void gs_story_ending(const struct gs_task *task, struct gs_strbuf *ret_text);
 /* GPUs seen by a task are fewer than its local rank needs. */
 bool gs_story_misbound(const struct gs_gang *gang, uint32_t node, uint32_t local);
 
+/* Seconds of a span; 0 for a negative one. */
+double gs_story_seconds(int64_t us);
+
+/* Names of some nodes as one list, malloc'd; NULL = out of memory. */
+char *gs_story_fold(const struct gs_gang *gang, const uint32_t *nodes, uint32_t count);
+
 #endif
