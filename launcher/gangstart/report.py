@@ -87,7 +87,8 @@ def parser() -> Parser:
         "step", nargs="?", metavar="JOB[.STEP]", help="as squeue -s shows"
     )
     made.add_argument("--file", metavar="FILE", help="read this report")
-    made.add_argument("--archive", metavar="DIR", help="look below this folder first")
+    made.add_argument("--archive", metavar="DIR", help="look only below this folder")
+    made.add_argument("--cluster", metavar="NAME", help="only reports of this cluster")
     made.add_argument("--spool", metavar="DIR", help="in place of /run/gangstart")
     made.add_argument("--all", action="store_true", help="show every node")
     made.add_argument("--json", action="store_true", help="print the report as stored")
@@ -103,7 +104,7 @@ def main(argv: list[str]) -> int:
     if options.file:
         path, remark = Path(options.file), ""
     else:
-        where = report_find.places(options.archive, options.spool)
+        where = report_find.places(options.archive, options.spool, options.cluster)
         path, remark = report_find.find(wanted, where)
     stored = report_find.read(path)
     report = parse(stored, path)

@@ -24,11 +24,13 @@ SLURM_DIRS = (Path("/etc/slurm"), Path("/run/slurm/conf"))
 PLUGIN = "spank_gangstart.so"
 INCLUDE_DEPTH = 8
 RIVALS_NAMED = 5
+COMPLETE_WITHIN = 128  # the flag stands in the first bytes
 
 WANTED = re.compile(r"(\d{1,10})(?:\.(\d{1,10}))?")
 NAME = re.compile(r"(\d{1,10})\.(\d{1,10})")
 #: The key cannot occur inside a string, whose quotes are escaped.
 DECIDED = re.compile(rb'"decided_at":(\d{1,12}(?:\.\d{1,9})?)')
+CLUSTER = re.compile(rb'"cluster":"([^"\\]{0,200})"')
 HEAD_BYTES = 1 << 18
 FILE_BYTES = 1 << 29
 
@@ -56,6 +58,13 @@ class Found(NamedTuple):
     modified: float
 
 
+class Head(NamedTuple):
+    """What tells reports of one step apart."""
+
+    decided: float
+    complete: bool
+
+
 class Places(NamedTuple):
     """Where to look."""
 
@@ -63,6 +72,7 @@ class Places(NamedTuple):
     spool: Path
     states: list[Path]
     denied: list[str]
+    cluster: str = ""  # only reports of this one, "" = of all
 
     def __str__(self) -> str:
         """Name them for the sentence that nothing was found."""
@@ -104,35 +114,39 @@ def parse_wanted(text: str | None) -> Wanted:
 
 
 def find(wanted: Wanted, places: Places) -> tuple[Path, str]:
-    """The report that is meant, and a remark if the choice was not obvious."""
-    found = list(candidates(wanted, places))
+    """The newest report of what is meant, and a remark if there were others."""
+    found = [
+        one
+        for one in candidates(wanted, places)
+        if wanted.step is None or one.step == wanted.step
+    ]
     if not found:
         raise GangstartError(
             f"report: there is no start report of {wanted}: looked at {places}; name "
             "the file with --file, or the archive with --archive DIR"
         )
-    if wanted.job is None:
-        wanted = Wanted(max(found, key=lambda one: one.modified).job, None)
-    same_job = [one for one in found if one.job == wanted.job]
-    if wanted.step is None:
-        wanted = Wanted(wanted.job, max(same_job, key=decided_at).step)
-    return choose([one for one in same_job if one.step == wanted.step])
+    heads = {one: head_of(one) for one in found}
+    newest = max(found, key=lambda one: (heads[one].decided, one.modified))
+    meant = (newest.job, newest.step)
+    same = [one for one in found if (one.job, one.step) == meant]
+    decided = heads[newest].decided
+    # The copies of one start differ only in how much they hold.
+    copies = [one for one in same if heads[one].decided == decided]
+    chosen = max(copies, key=lambda one: (heads[one].complete, -one.place))
+    others = {heads[one].decided: one.path for one in same if one not in copies}
+    return chosen.path, remark(meant, list(others.values()) if wanted.job else [])
 
 
-def choose(same: list[Found]) -> tuple[Path, str]:
-    """One of several reports of one step: first place first, there the newest."""
-    first = min(one.place for one in same)
-    rivals = [one for one in same if one.place == first]
-    chosen = max(rivals, key=decided_at)
-    others = [one.path for one in rivals if one is not chosen]
+def remark(meant: tuple[int, int], others: list[Path]) -> str:
+    """What to say of other starts with the same JOB.STEP."""
     if not others:
-        return chosen.path, ""
+        return ""
     named = ", ".join(str(path) for path in others[:RIVALS_NAMED])
     unnamed = len(others) - RIVALS_NAMED
     more = f" and {unnamed} more" if unnamed > 0 else ""
-    return chosen.path, (
-        f"{chosen.job}.{chosen.step} was also run elsewhere; this is the newest. "
-        f"Others: {named}{more}"
+    return (
+        f"{meant[0]}.{meant[1]} was also run elsewhere; this is the newest (--cluster "
+        f"NAME chooses). Others: {named}{more}"
     )
 
 
@@ -146,10 +160,10 @@ def candidates(wanted: Wanted, places: Places) -> Iterator[Found]:
     for place, paths in enumerate(sources):
         for path in paths:
             match = NAME.fullmatch(step_name(path))
-            if not match or (wanted.job or int(match[1])) != int(match[1]):
+            if not match or wanted.job not in (None, int(match[1])):
                 continue
             modified = modified_at(path)
-            if modified is not None:
+            if modified is not None and places.cluster in ("", cluster_of(path)):
                 yield Found(path, int(match[1]), int(match[2]), place, modified)
 
 
@@ -202,14 +216,28 @@ def modified_at(path: Path) -> float | None:
     return info.st_mtime if stat.S_ISREG(info.st_mode) else None
 
 
-def decided_at(found: Found) -> tuple[float, float]:
-    """When the step was decided, as the report says, else as the file system says."""
+def head_of(found: Found) -> Head:
+    """What the first bytes of a report say of it; without a moment the file's own."""
     try:
         with found.path.open("rb") as file:
-            match = DECIDED.search(file.read(HEAD_BYTES))
+            head = file.read(HEAD_BYTES)
     except OSError:
-        match = None
-    return (float(match[1]) if match else found.modified, found.modified)
+        head = b""
+    moment = DECIDED.search(head)
+    return Head(
+        decided=float(moment[1]) if moment else found.modified,
+        complete=b'"complete":true' in head[:COMPLETE_WITHIN],
+    )
+
+
+def cluster_of(path: Path) -> str:
+    """The cluster that a report names, "" if none."""
+    try:
+        with path.open("rb") as file:
+            match = CLUSTER.search(file.read(HEAD_BYTES))
+    except OSError:
+        return ""
+    return match[1].decode(errors="replace") if match else ""
 
 
 def read(path: Path) -> bytes:
@@ -233,10 +261,17 @@ def read(path: Path) -> bytes:
         return file.read(FILE_BYTES)
 
 
-def places(archive: str | None, spool: str | None) -> Places:
-    """Where to look: options first, then this machine's plugstack.conf."""
+def places(
+    archive: str | None, spool: str | None, cluster: str | None = None
+) -> Places:
+    """Where to look: only below an archive that was named, else in all places.
+
+    Those are what this machine's plugstack.conf says, the spool and own copies.
+    """
     site = plugin_arguments()
     kept = archive or site.get("archive", "none")
+    if archive and not Path(archive).is_dir():
+        raise GangstartError(f"report: --archive {archive} is no folder", exit_code=2)
     env = job.environ()
     state, home = env.get("XDG_STATE_HOME", ""), env.get("HOME", "")
     below_home = f"{home}/.local/state" if home.startswith("/") else ""
@@ -244,8 +279,9 @@ def places(archive: str | None, spool: str | None) -> Places:
     return Places(
         archive=None if kept == "none" else Path(kept),
         spool=Path(spool or site.get("spool", str(SPOOL))),
-        states=[Path(chosen) / "gangstart"] if chosen else [],
+        states=[Path(chosen) / "gangstart"] if chosen and not archive else [],
         denied=[],
+        cluster=cluster or "",
     )
 
 

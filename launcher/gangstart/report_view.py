@@ -239,7 +239,8 @@ def master(chosen: dict[str, Any] | None) -> list[tuple[str, str]]:
         return [("master", "rank 0's node made no offer")]
     address, tried = chosen["address"], chosen["tried"]
     shown = f"[{address}]" if ":" in address else address
-    rows = [("master", f"{shown}:{chosen['port']} on {chosen['node']}")]
+    where = f"on {chosen['node']}" if chosen["proven"] else "(the user's, not proven)"
+    rows = [("master", f"{shown}:{chosen['port']} {where}")]
     if tried:
         best = tried[-1]
         same = "" if best["address"] == address else f" {best['address']}"

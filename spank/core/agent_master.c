@@ -94,6 +94,21 @@ static void candidates_of_user(struct gs_agent *agent,
         add_if_local(master, ifaces, count, address);
 }
 
+static bool is_loopback(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
+}
+
+/* Only master-iface can bring loopback here; with more nodes every one would then meet
+ * itself. */
+static bool meets_itself(const struct gs_agent *agent, const struct gs_master *master)
+{
+    for (uint32_t i = 0; i < master->candidate_count; i++)
+        if (!is_loopback(master->candidates[i].address))
+            return false;
+    return agent->conf.hello.node_count > 1 && master->candidate_count;
+}
+
 static int offer(struct gs_agent *agent)
 {
     struct gs_iface ifaces[GS_IFACE_MAX];
@@ -122,6 +137,12 @@ static int offer(struct gs_agent *agent)
         if (rc < 0)
             return gs_agent_refuse(agent, error.text);
         master.candidate_count = (uint32_t)rc;
+        if (meets_itself(agent, &master))
+            return gs_agent_refuse(
+                agent,
+                "master-iface names the loopback, where every node "
+                "would meet itself: name an interface or network that "
+                "the nodes share");
         master.must_match = agent->conf.spec.master_addr == GS_MASTER_NAME;
         if (master.must_match)
             snprintf(master.export_as,

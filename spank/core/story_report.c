@@ -220,6 +220,10 @@ static void put_warnings(struct gs_strbuf *out, const struct gs_story *story)
         gs_json_comma(out);
         gs_strbuf_add(out, "\"GPU_BINDING\"");
     }
+    if (story->master && story->master->candidate_count == 0) {
+        gs_json_comma(out);
+        gs_strbuf_add(out, "\"MASTER_UNPROVEN\"");
+    }
     gs_strbuf_add(out, "]");
 }
 

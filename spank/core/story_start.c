@@ -105,7 +105,7 @@ char *gs_story_start(const struct gs_story *story)
     if (story->spec->slack_s > 0 && gs_story_seconds(skew) > story->spec->slack_s)
         gs_strbuf_add(
             &out,
-            "gang-start: warning: rank %u on %s was %.1f s later than the first "
+            "gang-start: warning: rank %u on %s was %.3g s later than the first "
             "(slack=%g)\n",
             last,
             gang->nodes[gang->tasks[last].node].name,
@@ -116,6 +116,13 @@ char *gs_story_start(const struct gs_story *story)
             &out,
             "gang-start: warning: health=require, but this version does not look "
             "at GPUs: their health is unknown\n");
+    if (master && master->candidate_count == 0)
+        gs_strbuf_add(
+            &out,
+            "gang-start: warning: MASTER_ADDR=%s, set by the user, is no address "
+            "of %s, where rank 0 runs: nobody has tried to reach it\n",
+            story->master_addr,
+            gang->nodes[master->node_index].name);
     warn_launcher(story, &out);
     warn_binding(gang, &out);
     return gs_strbuf_take(&out);

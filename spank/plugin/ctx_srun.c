@@ -311,8 +311,15 @@ static bool looks_cancelled(int status)
  * without reporting here: no plugin on the nodes, or the first node decided. */
 static bool ran_without_us(void)
 {
-    if (gs_srun.gang->connected_count
-        || (gs_srun.exit_status != 0 && !gs_ask_saw_tasks()))
+    int64_t lived_us = gs_clock_now_us() - gs_srun.story.begun_us;
+
+    if (gs_srun.gang->connected_count)
+        return false;
+    /* srun's own trouble before any launch, such as --input=FILE that is not there: it
+     * has said so itself. */
+    if (gs_srun.exit_status == 1 && lived_us < GS_LATE_US)
+        return true;
+    if (gs_srun.exit_status != 0 && !gs_ask_saw_tasks())
         return false;
     slurm_error(
         "gang-start: no node has reported to this srun; unless a node of the step "

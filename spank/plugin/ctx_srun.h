@@ -9,6 +9,8 @@
 #include "root.h"
 #include "story.h"
 
+#define GS_LATE_US 1000000 /* from here on missing nodes are worth a question */
+
 extern struct gs_srun {
     int listen_fd;
     uint16_t port;

@@ -19,6 +19,7 @@
 struct gs_spec gs_spec;
 bool gs_switched_off;
 struct gs_error gs_site_error;
+static struct gs_error env_error; /* in SLURM_GANG_START, "" = none */
 static bool option_env_is_ours;
 
 void gs_options_refuse(const struct gs_error *error)
@@ -91,12 +92,15 @@ void gs_options_environment(bool is_srun)
     struct gs_error error;
 
     forget_outer_step();
-    if (!text)
+    if (!text || !text[0]) /* set but empty is not set */
         return;
+    /* Judged when the flag is known: it may switch off what is wrong here. */
     if (gs_spec_parse(&trial, text, &error) < 0) {
-        struct gs_error full;
-        snprintf(full.text, sizeof(full.text), "SLURM_GANG_START: %.480s", error.text);
-        gs_options_refuse(&full);
+        snprintf(env_error.text,
+                 sizeof(env_error.text),
+                 "SLURM_GANG_START: %.480s",
+                 error.text);
+        return;
     }
     /* From sbatch and salloc the variable itself travels on. */
     option_env_is_ours = is_srun && !getenv(OPTION_ENV);
@@ -106,6 +110,8 @@ void gs_options_environment(bool is_srun)
 
 void gs_options_done(void)
 {
+    if (env_error.text[0] && !gs_switched_off)
+        gs_options_refuse(&env_error);
     if (option_env_is_ours)
         unsetenv(OPTION_ENV);
 }

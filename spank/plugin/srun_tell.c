@@ -9,7 +9,6 @@
 #include "ctx_srun.h"
 #include "hostlist.h"
 
-#define LATE_US 1000000   /* from here on missing nodes are worth a question */
 #define WAITING_US 500000 /* between two updates of the waiting line */
 
 static void print(const char *text)
@@ -69,7 +68,7 @@ static bool is_missing(const struct gs_node *node)
 void gs_srun_watch(void)
 {
     const struct gs_gang *gang = gs_srun.gang;
-    int64_t now_us = gs_clock_now_us(), late_us = LATE_US;
+    int64_t now_us = gs_clock_now_us(), late_us = GS_LATE_US;
     uint32_t asked = 0;
 
     if (gang->timeout_us / 4 < late_us)
@@ -83,7 +82,7 @@ void gs_srun_watch(void)
         asked++;
     }
     if (isatty(STDERR_FILENO) && now_us > gs_srun.waiting_us + WAITING_US
-        && now_us > gs_srun.story.begun_us + LATE_US) {
+        && now_us > gs_srun.story.begun_us + GS_LATE_US) {
         char *line = gs_story_waiting(&gs_srun.story, now_us);
         gs_srun.waiting_us = now_us;
         print(line);

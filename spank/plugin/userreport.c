@@ -83,13 +83,24 @@ static bool default_dir(const char *cluster, char dir[GS_SPEC_REPORT_SIZE])
                  have_state ? state : home,
                  have_state ? "" : "/.local/state",
                  cluster);
-    return n > 0 && n < GS_SPEC_REPORT_SIZE - 64 && make_dirs(dir);
+    /* A home that is not there is not ours to make. */
+    return n > 0 && n < GS_SPEC_REPORT_SIZE - 64
+           && access(have_state ? state : home, F_OK) == 0 && make_dirs(dir);
 }
 
+/* Only a plain file, or nothing, may be in the place of the report: a rename would
+ * replace a device or a link just as well. */
 static bool put(const char *dir, const char *name, const char *report)
 {
     struct gs_spoolfile file;
+    struct stat info;
+    char path[GS_SPEC_REPORT_SIZE + 80];
 
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+        errno = S_ISDIR(info.st_mode) ? EISDIR : EEXIST;
+        return false;
+    }
     if (gs_spoolfile_begin(&file, dir, name, NULL) < 0)
         return false;
     if (gs_spoolfile_write(&file, (const uint8_t *)report, strlen(report)) < 0) {
@@ -119,7 +130,9 @@ void gs_user_report(const struct gs_spec *spec,
         else
             slurm_error("gang-start: the report cannot be written to %s: %s",
                         spec->report,
-                        strerror(errno));
+                        errno == EEXIST ? "there is something that is no plain file "
+                                          "(report=none writes no report)"
+                                        : strerror(errno));
         return;
     }
     snprintf(name, sizeof(name), "%u.%u.json", job_id, step_id);

@@ -78,4 +78,3 @@ def job_id(gang: Gang) -> str:
 def until_text(running: Running, part: str, seconds: float = 30) -> None:
     """Wait until a command has said something on its stderr."""
     until(lambda: part in running.text("err"), f"{part!r} in its stderr", seconds)
-

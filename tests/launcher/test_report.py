@@ -195,7 +195,7 @@ def test_one_job_number_on_several_clusters_is_said(site: Site) -> None:
     text = site.shown("5.0")
     assert "step       5.0 on cluster beta, user 1000\n" in text
     assert (
-        "note       5.0 was also run elsewhere; this is the newest. "
+        "note       5.0 was also run elsewhere; this is the newest (--cluster NAME chooses). "
         f"Others: {old}\n" in text
     )
 
@@ -251,3 +251,28 @@ def test_rich_is_imported_only_to_show() -> None:
         env={"PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("step", ["5.7", "0", "0.0"])
+def test_a_step_that_is_not_there_is_one_sentence(site: Site, step: str) -> None:
+    put(site.archive / "5.0" / "start.json", named("5.0"))
+    assert f"there is no start report of {'job ' if step == '0' else ''}{step}:" in (
+        site.refused(step)
+    )
+
+
+def test_an_archive_that_was_named_is_the_only_place(site: Site) -> None:
+    put(site.archive / "5.0" / "start.json", named("5.0"))
+    other = site.root / "other"
+    other.mkdir()
+    assert "there is no start report" in site.refused("5.0", "--archive", str(other))
+    missing = site.root / "missing"
+    assert site.refused("5.0", "--archive", str(missing), code=2) == (
+        f"--archive {missing} is no folder"
+    )
+
+
+def test_a_cluster_can_be_chosen(site: Site) -> None:
+    put(site.archive / "5.0" / "start.json", named("5.0"))
+    assert "there is no start report" in site.refused("5.0", "--cluster", "other")
+    assert "step       5.0 on" in site.shown("5.0", "--cluster", "test")

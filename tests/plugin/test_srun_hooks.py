@@ -62,7 +62,7 @@ def test_off_wins_over_a_site_that_says_always(
     ("flag", "env", "args"),
     [
         ("--gang-start", {}, []),
-        ("", {"SLURM_GANG_START": ""}, []),
+        ("", {"SLURM_GANG_START": "on"}, []),
         ("", {}, ["auto=always"]),
         ("", {"SLURM_JOB_GPUS": "0"}, ["auto=gpu"]),
     ],
