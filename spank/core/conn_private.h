@@ -8,6 +8,8 @@
 
 #include "wire.h"
 
+#define GS_CONN_QUEUE (32 << 20) /* bytes not taken by the peer: more it never gets */
+
 struct gs_conn {
     int fd;
     bool is_root; /* our side is the one that decides */
@@ -42,7 +44,8 @@ int gs_conn_next(struct gs_conn *conn,
                  struct gs_frame *ret_frame);
 
 /* Seals and queues a frame, then tries to send. Returns 0 or -errno (the connection is
- * then useless). body may be a failed buffer: -ENOMEM. */
+ * then useless). body may be a failed buffer: -ENOMEM. -ENOBUFS: the peer has not
+ * read for long; nothing was queued. */
 int gs_conn_send(struct gs_conn *conn,
                  const struct gs_mac *mac,
                  uint8_t type,
