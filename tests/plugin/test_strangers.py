@@ -267,8 +267,8 @@ def test_an_address_where_another_answers_is_refused_and_said_so(
     root.until(is_known(root, 1), "the node is known")
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         first.offer(offer("127.0.0.1", port=other.getsockname()[1]))
-        first.reach(1)
-        third.reach(1)
+        for node in (first, third):
+            node.reach(node.probe().round)
         root.until(lambda: select.select([other], [], [], 0)[0], "the node asks")
         with closing(other.accept()[0]) as peer:
             peer.sendall(answer)
