@@ -86,17 +86,21 @@ static bool default_dir(const char *cluster, char dir[GS_SPEC_REPORT_SIZE])
     return n > 0 && n < GS_SPEC_REPORT_SIZE - 64 && make_dirs(dir);
 }
 
+/* On failure errno says why. */
 static bool put(const char *dir, const char *name, const char *report)
 {
     struct gs_spoolfile file;
+    int rc = gs_spoolfile_begin(&file, dir, name, NULL);
 
-    if (gs_spoolfile_begin(&file, dir, name, NULL) < 0)
-        return false;
-    if (gs_spoolfile_write(&file, (const uint8_t *)report, strlen(report)) < 0) {
-        gs_spoolfile_cancel(&file);
-        return false;
+    if (rc == 0) {
+        rc = gs_spoolfile_write(&file, (const uint8_t *)report, strlen(report));
+        if (rc == 0)
+            rc = gs_spoolfile_commit(&file);
+        else
+            gs_spoolfile_cancel(&file);
     }
-    return gs_spoolfile_commit(&file) == 0;
+    errno = -rc;
+    return rc == 0;
 }
 
 void gs_user_report(const struct gs_spec *spec,
