@@ -141,7 +141,7 @@ static int on_abort(struct gs_agent *agent,
 }
 
 /* A piece of a report; an empty one ends it. One that cannot be kept costs nobody the
- * start: srun has its own copy. */
+ * start: srun has its own copy. srun is the user's, so what it sends has a limit. */
 static int on_report(struct gs_agent *agent, const struct gs_frame *frame)
 {
     const char *dir = agent->conf.spool_dir;
@@ -154,7 +154,7 @@ static int on_report(struct gs_agent *agent, const struct gs_frame *frame)
         gs_relay_one(&agent->relay, &agent->mac, node, frame);
         return 0;
     }
-    if (!agent->report_open && dir[0]) {
+    if (!agent->report_open && !agent->report_lost && dir[0]) {
         agent->report_open =
             gs_spoolfile_begin(&agent->report, dir, "start.json", NULL) == 0;
         /* The job reads it, whatever the umask it gave its slurmstepd. */
@@ -167,10 +167,12 @@ static int on_report(struct gs_agent *agent, const struct gs_frame *frame)
         return 0;
     if (size == 0)
         gs_spoolfile_commit(&agent->report);
-    else if (gs_spoolfile_write(&agent->report, frame->body + 4, size) == 0)
+    else if ((agent->report_size += size) <= GS_AGENT_REPORT_MAX
+             && gs_spoolfile_write(&agent->report, frame->body + 4, size) == 0)
         return 0;
     else
         gs_spoolfile_cancel(&agent->report);
+    agent->report_lost = size > 0; /* what may still come is not the whole of it */
     agent->report_open = false;
     return 0;
 }

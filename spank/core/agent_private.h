@@ -32,12 +32,11 @@
 #define GS_AGENT_PING_US 2000000
 #define GS_AGENT_DEAD_MS 10000 /* unacknowledged data: we are cut off */
 #define GS_AGENT_AGAIN 20      /* times it comes back when driven out as a stranger */
-#define GS_AGENT_GRACE_US 30000000 /* tasks wait this much longer than T */
-#define GS_AGENT_END_US 5000000    /* after the decision: pieces of the report, ends */
-#define GS_AGENT_STOP_US 1000000   /* after gs_agent_stop(): last words, the report */
-#define GS_AGENT_STUCK_US                                                              \
-    5000000 /* after a refusal a task that still lives is ended                        \
-             */
+#define GS_AGENT_REPORT_MAX (24 << 20) /* bytes of a report that are kept */
+#define GS_AGENT_GRACE_US 30000000     /* tasks wait this much longer than T */
+#define GS_AGENT_END_US 5000000   /* after the decision: pieces of the report, ends */
+#define GS_AGENT_STOP_US 1000000  /* after gs_agent_stop(): last words, the report */
+#define GS_AGENT_STUCK_US 5000000 /* a task that lives on after a refusal is ended */
 
 struct gs_agentconf {
     uint8_t key[GS_KEY_SIZE];
@@ -82,6 +81,8 @@ struct gs_agent {
     struct gs_spoolfile report; /* its pieces go there as they come */
     bool kin_pending;           /* a death waits for what its siblings do */
     bool report_open, report_done, bye_sent;
+    bool report_lost; /* too large, or not to be written: no piece is kept any more */
+    size_t report_size;
     bool *arrival_sent, *exit_sent;
     struct gs_state *told; /* by local index: the last state told */
     int64_t state_us;      /* when states were looked at last */

@@ -150,6 +150,8 @@ int gs_conn_queue(struct gs_conn *conn,
     if (body && body->failed)
         return -ENOMEM;
     header.size = body ? (uint32_t)body->size : 0;
+    if (conn->out_size + FRAME_SIZE(header.size) > GS_CONN_QUEUE)
+        return -ENOBUFS;
     if (grow(&conn->out, &conn->out_room, conn->out_size + FRAME_SIZE(header.size)) < 0)
         return -ENOMEM;
     at = conn->out + conn->out_size;

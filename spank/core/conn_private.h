@@ -8,6 +8,8 @@
 
 #include "wire.h"
 
+#define GS_CONN_QUEUE (32 << 20) /* bytes not taken by the peer: more it never gets */
+
 struct gs_conn {
     int fd;
     bool is_root; /* our side is the one that decides */
@@ -43,7 +45,7 @@ int gs_conn_next(struct gs_conn *conn,
 
 /* Seals and queues a frame, to be sent together with the next one or by a flush.
  * Returns 0 or -errno (the connection is then useless). body may be a failed buffer:
- * -ENOMEM. */
+ * -ENOMEM. -ENOBUFS: the peer has not read for long; nothing was queued. */
 int gs_conn_queue(struct gs_conn *conn,
                   const struct gs_mac *mac,
                   uint8_t type,

@@ -89,25 +89,29 @@ static bool default_dir(const char *cluster, char dir[GS_SPEC_REPORT_SIZE])
 }
 
 /* Only a plain file, or nothing, may be in the place of the report: a rename would
- * replace a device or a link just as well. */
+ * replace a device or a link just as well. On failure errno says why. */
 static bool put(const char *dir, const char *name, const char *report)
 {
     struct gs_spoolfile file;
     struct stat info;
     char path[GS_SPEC_REPORT_SIZE + 80];
+    int rc;
 
     snprintf(path, sizeof(path), "%s/%s", dir, name);
     if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
         errno = S_ISDIR(info.st_mode) ? EISDIR : EEXIST;
         return false;
     }
-    if (gs_spoolfile_begin(&file, dir, name, NULL) < 0)
-        return false;
-    if (gs_spoolfile_write(&file, (const uint8_t *)report, strlen(report)) < 0) {
-        gs_spoolfile_cancel(&file);
-        return false;
+    rc = gs_spoolfile_begin(&file, dir, name, NULL);
+    if (rc == 0) {
+        rc = gs_spoolfile_write(&file, (const uint8_t *)report, strlen(report));
+        if (rc == 0)
+            rc = gs_spoolfile_commit(&file);
+        else
+            gs_spoolfile_cancel(&file);
     }
-    return gs_spoolfile_commit(&file) == 0;
+    errno = -rc;
+    return rc == 0;
 }
 
 void gs_user_report(const struct gs_spec *spec,

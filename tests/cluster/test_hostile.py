@@ -200,3 +200,17 @@ def test_two_hundred_strangers_everywhere_cost_a_start_nothing(
         assert [row[0] for row in ran.rows] == [str(rank) for rank in range(8)]
         assert ran.when("8/8 tasks") < let_go - running.begun + 3
         assert len(ran.told) == 1
+
+
+def test_the_users_own_copy_is_written_with_that_users_rights(
+    gang: Gang, users: tuple[str, str]
+) -> None:
+    owner, _ = users
+    own = Gang(gang.cluster, gang.folder, gang.watch, owner)
+    mine, roots = gang.folder / "mine.json", gang.cluster.directory / "roots.json"
+    for path in (mine, roots):
+        ran = own.srun("-N2", f"--gang-start=20,report={path}", "true")
+        assert ran.code == 0, ran.err
+    assert mine.owner() == owner
+    assert not roots.exists()
+    assert f"the report cannot be written to {roots}: Permission denied" in ran.err

@@ -220,3 +220,26 @@ def test_a_start_survives_a_report_that_cannot_be_written(slurm: Slurm) -> None:
     assert slurm.ran() == [0]
     assert len(run.lines) == 2
     assert "/proc/none/of/this.json" in run.stderr
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "$(touch {})",
+        "`touch {}`",
+        "n1;touch {}",
+        "n1|touch {}",
+        "-h",
+        "--help",
+        "-s {}",
+    ],
+)
+def test_a_name_that_root_looks_up_is_never_a_command(slurm: Slurm, name: str) -> None:
+    trace = slurm.folder / "trace"
+    address = name.format(trace)
+    run = slurm.srun("--gang-start=60", nodes=ONE, env={"MASTER_ADDR": address})
+
+    assert run.finish() == 78
+    assert "is not one host name or address" in run.stderr
+    assert not trace.exists()
+    assert slurm.ran() == []

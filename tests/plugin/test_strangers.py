@@ -200,11 +200,7 @@ def test_a_node_that_was_driven_out_by_strangers_comes_again(
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
         peer.settimeout(DEADLINE_S)
         if heard:
-            head = b"GSW1" + struct.pack(">BBHII", lib.GS_FRAME_CHALLENGE, 1, 0, 16, 0)
-            frame = head + os.urandom(16)
-            sealed = b"R" + bytes(32) + frame
-            peer.sendall(frame + hmac.digest(root.key, sealed, "sha256"))
-            assert peer.recv(4) == b"GSW1"
+            Flood(peer, root.key).meet()
     server.settimeout(0)
     server.close()
 
@@ -271,8 +267,8 @@ def test_an_address_where_another_answers_is_refused_and_said_so(
     root.until(is_known(root, 1), "the node is known")
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         first.offer(offer("127.0.0.1", port=other.getsockname()[1]))
-        first.reach(1)
-        third.reach(1)
+        for node in (first, third):
+            node.reach(node.probe().round)
         root.until(lambda: select.select([other], [], [], 0)[0], "the node asks")
         with closing(other.accept()[0]) as peer:
             peer.sendall(answer)
@@ -286,4 +282,63 @@ def test_an_address_where_another_answers_is_refused_and_said_so(
     assert story.report()["blamed_nodes"] == "n2"
     assert f"reaches another host at {address}" in story.refusal()
     assert run.status(1) == 75 << 8
+    assert slurm.ran() == []
+
+
+def test_a_report_without_end_is_not_kept(slurm: Slurm) -> None:
+    root = Root(Gang(1, per_node=1))
+    run = slurm.stepd(rendezvous(root), *ME_FIRST, nodes={"n001": "0"})
+    assert root.decided()[0] == lib.GS_RELEASED
+
+    # srun is the user's own: what it sends must not fill root's file system.
+    lib.gs_root_send_report(root.c, 0, b"x" * (25 << 20))
+    root.until(lambda: root.events[-1] == lib.GS_ROOT_DONE, "the node left")
+
+    assert run.finish() == 0
+    assert slurm.ran() == [0]
+    assert list((slurm.step / "sys").iterdir()) == []
+
+
+class Flood:
+    """A root that sends and never reads, as a changed srun could."""
+
+    def __init__(self, peer: socket.socket, key: bytes) -> None:
+        self.peer, self.key, self.sent = peer, key, 0
+        self.nonces = bytes(32)
+
+    def send(self, kind: int, body: bytes) -> None:
+        head = b"GSW1" + struct.pack(">BBHII", kind, 1, 0, len(body), self.sent)
+        seal = hmac.digest(self.key, b"R" + self.nonces + head + body, "sha256")
+        self.peer.sendall(head + body + seal)
+        self.sent += 1
+
+    def ping(self, count: int) -> None:
+        for _ in range(count):
+            self.send(lib.GS_FRAME_PING, bytes(lib.GS_BODY_MAX))
+
+    def meet(self) -> None:
+        """Challenge the node and take its hello."""
+        nonce = os.urandom(16)
+        self.send(lib.GS_FRAME_CHALLENGE, nonce)
+        hello = b""
+        while len(hello) < lib.GS_HEADER_SIZE + 16:
+            hello += self.peer.recv(lib.GS_HEADER_SIZE + 16 - len(hello))
+        self.nonces = nonce + hello[-16:]
+
+
+def test_a_root_that_never_reads_does_not_fill_the_nodes_memory(slurm: Slurm) -> None:
+    key = os.urandom(32)
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        server.settimeout(DEADLINE_S)
+        told = f"2:{server.getsockname()[1]}:0:0:0:{key.hex()}:on,timeout=20"
+        run = slurm.stepd({"SLURM_GANG_RDZV": told}, *ME_FIRST, nodes={"n001": "0"})
+        with closing(server.accept()[0]) as peer:
+            peer.settimeout(DEADLINE_S)
+            flood = Flood(peer, key)
+            flood.meet()
+            with pytest.raises(ConnectionError):
+                flood.ping(1000)  # 65 MB, each to be echoed
+
+    assert run.status(0) == 75 << 8
+    assert run.finish() == 0
     assert slurm.ran() == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 import time
 from contextlib import closing
 from pathlib import Path
@@ -226,3 +227,23 @@ def test_the_report_can_be_read_by_the_task_whatever_its_umask(
         "user": "0o755",
         "start.json": "0o644",
     }
+
+
+def test_the_port_locks_are_roots(slurm: Slurm) -> None:
+    with closing(socket.create_server(("", 0))) as server:
+        port = server.getsockname()[1]
+    flag = f"--gang-start=master-port={port}"
+    run = slurm.srun(flag, nodes={"n001": "0"}, ranks={0: "stdin"}, umask=0)
+    run.wait_for("ran", rank=0)
+    lock = slurm.spool / f"port.{port}"
+    found = lock.lstat()
+    assert run.finish() == 0
+
+    assert (oct(found.st_mode & 0o777), found.st_uid) == ("0o600", os.geteuid())
+    assert not lock.exists()
+    # A link in its place is no lock: the start goes on without one.
+    aim = slurm.folder / "aim"
+    lock.symlink_to(aim)
+    assert slurm.srun(flag, "--step", "1", nodes={"n001": "0"}).finish() == 0
+    assert slurm.found(0)["env"]["MASTER_PORT"] == str(port)
+    assert not aim.exists()
