@@ -61,10 +61,11 @@ def wall_ms(run: dict[str, float]) -> float:
     return (run["last_us"] - run["first_us"]) / 1000
 
 
-def store_ms(clients: int) -> float:
-    """One run of TCPStore with so many clients."""
+def store(clients: int) -> tuple[float, float]:
+    """One run of TCPStore: milliseconds, and CPU time per client in microseconds."""
     script = ROOT / "bench" / "tcpstore.py"
-    return float(alone([sys.executable, script, str(clients)], 200))
+    wall, cpu = alone([sys.executable, script, str(clients)], 200).split()
+    return float(wall), float(cpu)
 
 
 def may_open(nodes: int) -> bool:
@@ -110,11 +111,11 @@ def one_size(figures: Figures, size: Size, clients: Sequence[int]) -> float:
     """Measure one number of nodes; returns the root's CPU time per node."""
     runs: list[dict[str, float]] = []
     floors: list[dict[str, float]] = []
-    stores: list[float] = []
+    stores: list[tuple[float, float]] = []
     for _ in range(size.repetitions):
         floors.append(agents("floor", size.nodes))
         runs.append(agents("barrier", size.nodes))
-        stores += [store_ms(count) for count in clients]
+        stores += [store(count) for count in clients]
     name = f"{size.nodes} nodes"
     walls = [wall_ms(run) for run in runs]
     floor = median(wall_ms(run) for run in floors)
@@ -132,8 +133,10 @@ def one_size(figures: Figures, size: Size, clients: Sequence[int]) -> float:
     figures.add(f"{name}: connections lost or tried again", lost, "", 0)
     if stores:
         told = f"TCPStore of {clients[0]}"
-        figures.spread(f"{name}: {told} clients", stores, "ms")
-        ratio = median(walls) / median(stores)
+        times, cpus = zip(*stores, strict=True)
+        figures.spread(f"{name}: {told} clients", times, "ms")
+        figures.add(f"{name}: CPU of {told}, all sides per client", median(cpus), "us")
+        ratio = median(walls) / median(times)
         figures.add(f"{name}: barrier / {told}", ratio, "x", 1 / 6)
     return cost
 
