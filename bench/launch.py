@@ -14,6 +14,7 @@ from bench.table import Figures, fail, heading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 WAYS = {"plain": (), "gang": ("--gang-start=60",)}
 #: srun's own copies of the reports go here, where every node can see them.
@@ -40,16 +41,32 @@ SHAPES = (
 
 
 @contextmanager
+def memory(name: str) -> Iterator[Path]:
+    """Give a folder in memory: on a real node /run is one too."""
+    folder = BUILT / name
+    folder.mkdir(parents=True, exist_ok=True)
+    command(["mount", "-t", "tmpfs", "bench", folder], 30)
+    try:
+        yield folder
+    finally:
+        command(["umount", "-l", folder], 30)
+
+
+@contextmanager
 def cluster(nodes: int, name: str) -> Iterator[Cluster]:
     """Bring up a cluster with the plugin; it is always taken down."""
     plugin = lifecycle.built_plugin()
     if plugin is None:
         fail("the plugin is not built: make build")
-    made = Cluster.up(Spec(name=f"bench-{name}", nodes=nodes, plugin=plugin))
-    try:
-        yield made
-    finally:
-        made.down()
+    name = f"bench-{name}"
+    with memory(name) as folder:
+        place = str(folder / "cluster")
+        spec = Spec(name=name, directory=place, nodes=nodes, plugin=plugin)
+        made = Cluster.up(spec)
+        try:
+            yield made
+        finally:
+            made.down()
 
 
 def srun_ms(on: Cluster, words: Sequence[str]) -> float:

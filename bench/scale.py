@@ -13,33 +13,35 @@ from bench.place import AGENTS, ROOT, alone
 from bench.table import Figures, heading, note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
 TASKS = 8
 SPARE = 64
 #: Kernel counters that tell of connections which had to be tried again.
 LOSSES = ("ListenOverflows", "TCPSynRetrans")
 NETSTAT = "/proc/net/netstat"
-#: Of the tree that performance goals speak of; the product has none, see `model`.
+#: A step of the largest machines; the product has no tree, see `model`.
 FAN_IN = 32
 CLUSTER = 16384
+THOUSAND = 1024
 LEVELS = 3
 RTT_MS = 0.05
 
 
 class Size(NamedTuple):
-    """One size of step: repetitions, goal in milliseconds, TCPStore beside it."""
+    """One size of step: repetitions, goal in ms, TCPStore's clients beside it."""
 
     nodes: int
     repetitions: int
-    goal_ms: float
-    store: bool
+    goal_ms: float | None
+    clients: tuple[int, ...]
 
 
 SIZES = (
-    Size(1024, 7, 60, store=True),
-    Size(4096, 5, 220, store=True),
-    Size(16384, 5, 1000, store=False),
+    Size(512, 7, None, (512 * TASKS,)),
+    Size(THOUSAND, 7, 60, (THOUSAND,)),
+    Size(4096, 5, 220, (4096,)),
+    Size(CLUSTER, 5, 1000, ()),
 )
 
 
@@ -59,10 +61,11 @@ def wall_ms(run: dict[str, float]) -> float:
     return (run["last_us"] - run["first_us"]) / 1000
 
 
-def store_ms(clients: int) -> float:
-    """One run of TCPStore with so many clients."""
+def store(clients: int) -> tuple[float, float]:
+    """One run of TCPStore: milliseconds, and CPU time per client in microseconds."""
     script = ROOT / "bench" / "tcpstore.py"
-    return float(alone([sys.executable, script, str(clients)], 200))
+    wall, cpu = alone([sys.executable, script, str(clients)], 200).split()
+    return float(wall), float(cpu)
 
 
 def may_open(nodes: int) -> bool:
@@ -90,12 +93,13 @@ def measure(figures: Figures) -> None:
     costs: dict[int, float] = {}
     for size in SIZES:
         if may_open(size.nodes):
-            costs[size.nodes] = one_size(figures, size, store=with_store and size.store)
+            costs[size.nodes] = one_size(
+                figures, size, size.clients if with_store else ()
+            )
     if CLUSTER in costs:
-        first = min(costs)
         figures.add(
-            f"root CPU per node at {CLUSTER} / at {first}",
-            costs[CLUSTER] / costs[first],
+            f"CPU of srun per node at {CLUSTER} / at {THOUSAND}",
+            costs[CLUSTER] / costs[THOUSAND],
             "x",
             1.5,
         )
@@ -103,18 +107,15 @@ def measure(figures: Figures) -> None:
     lost_node(figures)
 
 
-def one_size(figures: Figures, size: Size, *, store: bool) -> float:
+def one_size(figures: Figures, size: Size, clients: Sequence[int]) -> float:
     """Measure one number of nodes; returns the root's CPU time per node."""
-    ways: dict[str, Callable[[], float]] = {}
     runs: list[dict[str, float]] = []
     floors: list[dict[str, float]] = []
-    stores: list[float] = []
-    if store:
-        ways["store"] = lambda: store_ms(size.nodes)
+    stores: list[tuple[float, float]] = []
     for _ in range(size.repetitions):
         floors.append(agents("floor", size.nodes))
         runs.append(agents("barrier", size.nodes))
-        stores += [way() for way in ways.values()]
+        stores += [store(count) for count in clients]
     name = f"{size.nodes} nodes"
     walls = [wall_ms(run) for run in runs]
     floor = median(wall_ms(run) for run in floors)
@@ -131,9 +132,12 @@ def one_size(figures: Figures, size: Size, *, store: bool) -> float:
     lost = max(run["lost"] + run["broken"] for run in [*runs, *floors])
     figures.add(f"{name}: connections lost or tried again", lost, "", 0)
     if stores:
-        figures.spread(f"{name}: TCPStore, as many clients", stores, "ms")
-        ratio = median(walls) / median(stores)
-        figures.add(f"{name}: barrier / TCPStore", ratio, "x", 1 / 6)
+        told = f"TCPStore of {clients[0]}"
+        times, cpus = zip(*stores, strict=True)
+        figures.spread(f"{name}: {told} clients", times, "ms")
+        figures.add(f"{name}: CPU of {told}, all sides per client", median(cpus), "us")
+        ratio = median(walls) / median(times)
+        figures.add(f"{name}: barrier / {told}", ratio, "x", 1 / 6)
     return cost
 
 
@@ -149,6 +153,6 @@ def model(figures: Figures, cost_us: float) -> None:
 
 def lost_node(figures: Figures) -> None:
     """A node hangs up while 1,023 wait: until all have been told."""
-    runs = [agents("lost", 1024) for _ in range(7)]
+    runs = [agents("lost", THOUSAND) for _ in range(7)]
     decided = [(run["decided_us"] - run["left_us"]) / 1000 for run in runs]
     figures.spread("1024 nodes: a node hangs up, decided and sent", decided, "ms", 10)

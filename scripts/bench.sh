@@ -10,6 +10,7 @@ mkdir -p "$OUT"
 # shellcheck disable=SC2086 # CFLAGS are words
 ${CC:-gcc} -std=gnu11 -O2 -Wall -Wextra -Werror ${CFLAGS:-} -D_GNU_SOURCE \
     -Ispank/core -Ibench/agents bench/agents/*.c spank/core/*.c -o "$OUT/agents" -pthread
+# shellcheck disable=SC2086 # CFLAGS are words
 ${CC:-gcc} -std=gnu11 -O2 -Wall -Wextra -Werror ${CFLAGS:-} -D_GNU_SOURCE \
     bench/stamp.c -o "$OUT/stamp"
 exec .venv/bin/python -m bench "$@"
