@@ -48,7 +48,8 @@ static void slurmd_text(const struct gs_why *why,
     else if (why->slurmd == GS_SLURMD_ALIVE)
         snprintf(ret_text,
                  size,
-                 "slurmd answers; it has not launched the step for %lld s",
+                 "slurmd answers; it has not launched the step for %lld s, or without "
+                 "us (plugin not loaded there?)",
                  waited);
 }
 

@@ -3,7 +3,8 @@
  *
  *   SABOTEUR_HOOK   task_init, user_init or post_opt: where it strikes
  *   SABOTEUR_WHO    the ranks (task_init) or node numbers it strikes: ",4,5,"
- *   SABOTEUR_DOES   exit=CODE, kill=SIGNAL, or hold=PATH: wait until PATH exists
+ *   SABOTEUR_DOES   exit=CODE, kill=SIGNAL, or hold=PATH: wait until PATH exists;
+ *                   sink=PATH: the same, in D state
  *
  * and as an argument: leak=DIR, to write the plugin's secret to DIR/secret. */
 #include <signal.h>
@@ -32,6 +33,16 @@ static void hold(const char *path)
     }
 }
 
+/* The parent of a vfork() cannot be interrupted until its child is through. */
+static void sink(const char *path)
+{
+    prctl(PR_SET_NAME, "saboteur");
+    if (vfork() == 0) {
+        hold(path);
+        _exit(0);
+    }
+}
+
 static void strike(spank_t sp, const char *hook, uint32_t number)
 {
     char where[32], who[256], does[1024], mark[16];
@@ -50,6 +61,8 @@ static void strike(spank_t sp, const char *hook, uint32_t number)
         kill(getpid(), atoi(does + 5));
     if (strncmp(does, "hold=", 5) == 0)
         hold(does + 5);
+    if (strncmp(does, "sink=", 5) == 0)
+        sink(does + 5);
 }
 
 static void strike_node(spank_t sp, const char *hook)
