@@ -108,6 +108,7 @@ class _Lib:
     GS_ROOT_DONE: int
     GS_ROOT_ENDING: int
     GS_ROOT_END_US: int
+    GS_ROOT_LAST_US: int
     GS_ROOT_PIECE: int
     GS_ROOT_PING_US: int
     GS_ROOT_PROBE_US: int
