@@ -34,7 +34,8 @@
 #define GS_AGENT_GRACE_US 30000000 /* tasks wait this much longer than T */
 #define GS_AGENT_END_US 5000000    /* after the decision: pieces of the report, ends */
 #define GS_AGENT_STOP_US 1000000   /* after gs_agent_stop(): last words, the report */
-#define GS_AGENT_STUCK_US 5000000  /* after a refusal a task that still lives is ended */
+#define GS_AGENT_STUCK_US 5000000  /* after a refusal a task that still lives is ended \
+                                    */
 
 struct gs_agentconf {
     uint8_t key[GS_KEY_SIZE];

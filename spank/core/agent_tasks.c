@@ -241,9 +241,10 @@ int gs_agent_report_states(struct gs_agent *agent, int64_t now_us)
     return rc;
 }
 
-/* Nobody will start any more, and tasks at the barrier know it. One that hangs before it
- * (in another plugin's hook) does not, and would keep the step for as long as it hangs:
- * srun that cannot be reached, or that waits for this very task, does not end it. */
+/* Nobody will start any more, and tasks at the barrier know it. One that hangs before
+ * it (in another plugin's hook) does not, and would keep the step for as long as it
+ * hangs: srun that cannot be reached, or that waits for this very task, does not end
+ * it. */
 void gs_agent_end_tasks(struct gs_agent *agent)
 {
     for (uint32_t i = 0; i < agent->conf.page->slot_count; i++) {

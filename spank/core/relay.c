@@ -124,8 +124,8 @@ static int on_frame(struct gs_agent *agent,
     } else if (frame->type == GS_FRAME_HELLO) {
         return -EBADMSG; /* one hop: a child does not relay */
     }
-    /* Its answer to a ping of srun that was passed down. To answer an answer would never
-     * end. */
+    /* Its answer to a ping of srun that was passed down. To answer an answer would
+     * never end. */
     if (frame->type == GS_FRAME_PING)
         return 0;
     if (frame->type == GS_FRAME_BYE)
