@@ -101,7 +101,7 @@ def test_steps_of_one_job_at_once_do_not_disturb_each_other(gang: Gang) -> None:
 @pytest.mark.parametrize("flag", ["--gang-start=30", ""], ids=["gang", "plain"])
 def test_a_step_within_a_gang_task_is_a_step_of_its_own(gang: Gang, flag: str) -> None:
     inner = f"srun --overlap -N2 -n2 {flag} sh -c 'echo inner $RANK/$WORLD_SIZE'"
-    script = f'echo outer $RANK; [ $RANK != 0 ] || {inner}'
+    script = f"echo outer $RANK; [ $RANK != 0 ] || {inner}"
     step = ["srun", "--gang-start=30", "-N2", "-n2", "sh", "-c", script]
     ran = gang.run(["salloc", "-Q", "-N2", "--exclusive", *step])
     assert ran.code == 0, ran.err
@@ -138,7 +138,9 @@ def test_a_job_that_is_run_again_is_a_new_start(sabotaged: Gang) -> None:
     late.touch()
     gang.quiet(60)
     text = out.read_text()
-    rows = sorted(line for line in text.splitlines() if " of " in line and "run" in line)
+    rows = sorted(
+        line for line in text.splitlines() if " of " in line and "run" in line
+    )
     assert rows[-2:] == ["0 of 2 run 1", "1 of 2 run 1"], text
     assert "refused" not in text
     assert json.dumps(gang.copies()[-1]).count('"released"') == 1

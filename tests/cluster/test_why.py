@@ -54,7 +54,9 @@ def hanging(gang: Gang) -> Iterator[Gang]:
 def test_a_draining_node_is_told_with_the_admins_reason(hanging: Gang) -> None:
     drain = "scontrol update nodename=n3 state=drain reason='disk is dying'"
     step = f"srun {' '.join(EVERYBODY)} --gang-start=2 true"
-    ran = hanging.run(["salloc", "-Q", "-N4", "--exclusive", "sh", "-c", f"{drain}; {step}"])
+    ran = hanging.run(
+        ["salloc", "-Q", "-N4", "--exclusive", "sh", "-c", f"{drain}; {step}"]
+    )
     assert refusal(ran) == {"n3": ("4-5", "never connected")}
     told = why(ran, "n3")
     assert told.startswith("node is draining (Reason: disk is dying); slurmd takes")
@@ -87,7 +89,9 @@ def test_a_prolog_that_still_runs_is_told(gang_on: Callable[[Spec], Gang]) -> No
         gang = gang_on(Spec(slurm_lines=(f"Prolog={prolog}",)))
         ran = gang.srun(*EVERYBODY, "--gang-start=3", *gang.trace())
         assert set(refusal(ran)) == {"n3"}
-        found = re.fullmatch(r"slurmd answers; Prolog running for (\d+) s", why(ran, "n3"))
+        found = re.fullmatch(
+            r"slurmd answers; Prolog running for (\d+) s", why(ran, "n3")
+        )
         assert found
         assert int(found[1]) in {2, 3, 4}
         go.touch()
@@ -126,7 +130,9 @@ def build_plugin(target: Path, version: str) -> None:
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("needs gcc (apt-get install gcc)")
-    sources = [path for name in ("core", "plugin") for path in (SPANK / name).glob("*.c")]
+    sources = [
+        path for name in ("core", "plugin") for path in (SPANK / name).glob("*.c")
+    ]
     subprocess.run(
         [
             *(compiler, "-shared", "-fPIC", "-std=gnu11", "-pthread", "-D_GNU_SOURCE"),
@@ -185,7 +191,7 @@ def why_line(told: list[str]) -> str:
 @pytest.fixture
 def program(gang: Gang) -> Iterator[Path]:
     """Put a program into the /tmp of three nodes: each node has a /tmp of its own."""
-    path = Path("/tmp", f"hard.{os.getpid()}")
+    path = Path("/tmp", f"hard.{os.getpid()}")  # noqa: S108  a node's own
     for node in ("n1", "n2", "n4"):
         on(gang.cluster, node, f"cp /bin/true {path}")
     yield path
@@ -244,7 +250,10 @@ def test_on_a_terminal_one_line_tells_who_is_waited_for(hanging: Gang) -> None:
     clear = "\r\033[K"
     waits = [part for part in shown.split(clear) if "waiting for" in part]
     assert len(waits) >= 3, "it is updated"
-    told = [re.fullmatch(r"gang-start: waiting for 1 of 4 nodes: n3 \((\d) s\)", w) for w in waits]
+    told = [
+        re.fullmatch(r"gang-start: waiting for 1 of 4 nodes: n3 \((\d) s\)", w)
+        for w in waits
+    ]
     assert all(told), shown
     assert [int(w[1]) for w in told if w] == sorted(int(w[1]) for w in told if w)
     assert int(waits[0][-4]) >= 1, "not before a second has passed"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cluster.gang import until
-from gangstart.cluster.config import HEAD as HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,4 +77,3 @@ def job_id(gang: Gang) -> str:
 def until_text(running: Running, part: str, seconds: float = 30) -> None:
     """Wait until a command has said something on its stderr."""
     until(lambda: part in running.text("err"), f"{part!r} in its stderr", seconds)
-
