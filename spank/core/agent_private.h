@@ -27,7 +27,7 @@
 #define GS_AGENT_TRY_US 200000    /* one connect; a lost SYN costs this, not 1 s */
 #define GS_AGENT_SRUN_US 3000000  /* without an answer for this long: not reachable */
 #define GS_AGENT_MUTE_US 10000000 /* connected, but the other side says nothing */
-#define GS_AGENT_KIN_US 5000      /* a killed task's siblings die within this, or not */
+#define GS_AGENT_KIN_US 20000     /* a killed task's siblings die within this, or not */
 #define GS_AGENT_STATE_US 1000000 /* how often tasks that are late are looked at */
 #define GS_AGENT_PING_US 2000000
 #define GS_AGENT_DEAD_MS 10000 /* unacknowledged data: we are cut off */

@@ -136,7 +136,8 @@ static bool is_alive(struct gs_agent *agent, uint32_t local)
         return false;
     if (pid <= 0)
         return true;
-    return gs_proc_read(pid, &proc) && proc.letter != 'Z' && proc.letter != 'X';
+    return gs_proc_read(pid, &proc) && proc.letter != 'Z' && proc.letter != 'X'
+           && !gs_proc_is_doomed(pid);
 }
 
 /* Tasks that live on and were not asked to end either: the death was a lone one. */

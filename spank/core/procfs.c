@@ -1,4 +1,5 @@
 /* procfs.c - see procfs.h. What cannot be read is "not known", never "fine". */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,23 @@ bool gs_proc_read(int pid, struct gs_proc *ret_proc)
     copy_name(ret_proc->command, open + 1, sizeof(ret_proc->command));
     copy_name(ret_proc->wchan, wchan, sizeof(ret_proc->wchan));
     return true;
+}
+
+bool gs_proc_is_doomed(int pid)
+{
+    char path[64], line[256];
+    unsigned long long pending = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    file = fopen(path, "re");
+    if (!file)
+        return false;
+    while (fgets(line, sizeof(line), file))
+        if (strncmp(line, "SigPnd:", 7) == 0 || strncmp(line, "ShdPnd:", 7) == 0)
+            pending |= strtoull(line + 7, NULL, 16);
+    fclose(file);
+    return pending >> (SIGKILL - 1) & 1;
 }
 
 /* The number behind "oom_kill " in a file of the memory controller, -1 = none. */

@@ -16,6 +16,9 @@ struct gs_proc {
 /* Reads a process. False: there is none (any more). */
 bool gs_proc_read(int pid, struct gs_proc *ret_proc);
 
+/* Whether SIGKILL is on its way to a process that has not died of it yet. */
+bool gs_proc_is_doomed(int pid);
+
 /* How many processes the kernel has killed for want of memory in the cgroup of this
  * process and the one above it (the step's): memory.events of cgroup v2 or
  * memory.oom_control of v1. cgroups: text of /proc/self/cgroup; mount: where cgroup

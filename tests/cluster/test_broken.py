@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cluster.gang import WAITING, Gang, Ran, Running, refusal, until
-from cluster.trouble import HEAD, NEVER, elapse, job_id, sabotage, victim
+from cluster.trouble import NEVER, elapse, job_id, sabotage, victim
 from gangstart.cluster import Spec, daemons
+from gangstart.cluster.config import HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""When srun cannot be reached, or not by everybody: still one decision, at one place."""
+"""When srun cannot be reached, or not by everybody: still one decision at one place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cluster.gang import WAITING, Gang, Ran, refusal, until
-from cluster.trouble import HEAD, NEVER, PORTS, cut, elapse, sabotage, victim
+from cluster.trouble import NEVER, PORTS, cut, elapse, sabotage, victim
+from gangstart.cluster.config import HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

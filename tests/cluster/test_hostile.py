@@ -208,9 +208,11 @@ def test_the_users_own_copy_is_written_with_that_users_rights(
     owner, _ = users
     own = Gang(gang.cluster, gang.folder, gang.watch, owner)
     mine, roots = gang.folder / "mine.json", gang.cluster.directory / "roots.json"
+    said = {}
     for path in (mine, roots):
         ran = own.srun("-N2", f"--gang-start=20,report={path}", "true")
         assert ran.code == 0, ran.err
+        said[path] = ran.err
     assert mine.owner() == owner
     assert not roots.exists()
-    assert f"the report cannot be written to {roots}: Permission denied" in ran.err
+    assert f"the report cannot be written to {roots}: Permission denied" in said[roots]

@@ -191,7 +191,7 @@ def why_line(told: list[str]) -> str:
 @pytest.fixture
 def program(gang: Gang) -> Iterator[Path]:
     """Put a program into the /tmp of three nodes: each node has a /tmp of its own."""
-    path = Path("/tmp", f"hard.{os.getpid()}")
+    path = Path("/tmp", f"hard.{os.getpid()}")  # noqa: S108 - each node has its own  # noqa: S108  a node's own
     for node in ("n1", "n2", "n4"):
         on(gang.cluster, node, f"cp /bin/true {path}")
     yield path

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cluster.gang import until
-from gangstart.cluster.config import HEAD as HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -39,8 +39,10 @@ ALIVE: dict[str, object] = {"slurmd": lib.GS_SLURMD_ALIVE}
         (ALIVE, "slurmd answers"),
         (
             ALIVE | {"step_known": True},
-            "slurmd answers; it has not launched the step for 61 s, or without us "
-            "(plugin not loaded there?)",
+            (
+                "slurmd answers; it has not launched the step for 61 s, or without us "
+                "(plugin not loaded there?)"
+            ),
         ),
         (
             ALIVE | {"step_known": True, "prolog": True},

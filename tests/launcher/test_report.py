@@ -195,7 +195,8 @@ def test_one_job_number_on_several_clusters_is_said(site: Site) -> None:
     text = site.shown("5.0")
     assert "step       5.0 on cluster beta, user 1000\n" in text
     assert (
-        "note       5.0 was also run elsewhere; this is the newest (--cluster NAME chooses). "
+        "note       5.0 was also run elsewhere; this is the newest "
+        "(--cluster NAME chooses). "
         f"Others: {old}\n" in text
     )
 
