@@ -204,7 +204,7 @@ def test_an_allocation_is_usable_after_a_refusal(
         out = ran.out
         assert ran.seconds < 20, ran.err
     else:
-        out = gang.batch("-N4", "--exclusive", script=script)
+        out, _ = gang.batch("-N4", "--exclusive", script=script)
     rows = [line for line in out.splitlines() if line[:4] == "code"]
     assert rows == ["code 75", "code 0"], out
     numbers = [int(line) for line in out.splitlines() if line.isdigit()]
