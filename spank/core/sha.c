@@ -78,7 +78,7 @@ SHA_TARGET static void block_fast(uint32_t *state, const uint8_t *block)
     __m128i efgh = _mm_shuffle_epi32(_mm_loadu_si128(to + 1), 0x1b);
     __m128i abef = _mm_alignr_epi8(cdab, efgh, 8), abef_before = abef;
     __m128i cdgh = _mm_blend_epi16(efgh, cdab, 0xf0), cdgh_before = cdgh;
-    __m128i w[4], sum;
+    __m128i w[4] = {{0}}, sum;
 
     for (int i = 0; i < 16; i++) {
         __m128i *now = &w[i % 4], last = w[(i + 3) % 4];
