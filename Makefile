@@ -26,4 +26,4 @@ asan: ## core and plugin tests with AddressSanitizer and UBSan, in build/asan
 
 clean: ## remove what was built; .venv stays
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache launcher/*.egg-info
-	@rm -f launcher/gangstart/*.so launcher/gangstart/_core.c
+	@rm -f launcher/gangstart/*.so launcher/gangstart/_core.c launcher/gangstart/gangstart-probe
