@@ -203,13 +203,12 @@ static void read_reasons(struct gs_nvml_gpu *gpu)
                                         "nvmlDeviceGetCurrentClocksThrottleReasons"};
     int (*get)(void *, unsigned long long *) = NULL;
     unsigned long long mask = 0;
+    int code;
 
     for (size_t i = 0; i < COUNT(names) && !get; i++)
         get = (int (*)(void *, unsigned long long *))gs_nvml_find(gpu->nvml, names[i]);
-    gs_nvml_set(gpu,
-                GS_GPU_CLOCK_REASONS,
-                get ? get(gpu->handle, &mask) : GS_NVML_FUNCTION_NOT_FOUND,
-                mask);
+    code = get ? get(gpu->handle, &mask) : GS_NVML_FUNCTION_NOT_FOUND;
+    gs_nvml_set(gpu, GS_GPU_CLOCK_REASONS, code, mask);
 }
 
 static void read_inforom(struct gs_nvml_gpu *gpu)
