@@ -21,7 +21,7 @@ demo: ## setup, then a training and a refused start on a private 4-node Slurm cl
 lint: ## format, static analysis, types, shell, words
 	@scripts/setup.sh packages lint-packages python build && scripts/lint.sh
 
-asan: ## core and plugin tests with AddressSanitizer and UBSan, in build/asan
+asan: ## core, NVML and plugin tests with AddressSanitizer and UBSan, in build/asan
 	@scripts/setup.sh packages python build && scripts/asan.sh $(ARGS)
 
 clean: ## remove what was built; .venv stays

@@ -114,7 +114,7 @@ class BuildExt(build_ext):
     def build_extension(self, ext: Extension) -> None:
         """Build one extension; the probe as a program."""
         if ext.name != PROBE:
-            super().build_extension(ext)  # type: ignore[no-untyped-call]
+            super().build_extension(ext)
             return
         undefined: list[tuple[str]] = [(name,) for name in ext.undef_macros]
         objects = self.compiler.compile(
@@ -124,7 +124,7 @@ class BuildExt(build_ext):
             include_dirs=ext.include_dirs,
             extra_postargs=["-fPIE", *ext.extra_compile_args],
         )
-        path = Path(self.get_ext_fullpath(ext.name))  # type: ignore[no-untyped-call]
+        path = Path(self.get_ext_fullpath(ext.name))
         path.parent.mkdir(parents=True, exist_ok=True)
         flags = shlex.split(os.environ.get("LDFLAGS", ""))
         self.compiler.link_executable(

@@ -154,15 +154,11 @@ static void get_gpu(struct gs_json_reader *reader, struct gs_gpu *gpu)
 
 static int read_gpu(struct gs_json_reader *reader, struct gs_gpus *gpus)
 {
-    struct gs_gpu *gpu;
-
     if (gpus->count >= GS_GPU_MAX) {
         reader->bad = true;
         return -EPROTO;
     }
-    gpu = &gpus->gpus[gpus->count];
-    get_gpu(reader, gpu);
-    gpus->count += !reader->bad;
+    get_gpu(reader, &gpus->gpus[gpus->count]);
     return GS_PROBE_LINE_GPU;
 }
 
@@ -218,8 +214,10 @@ int gs_probe_line_read(const char *line, struct gs_gpus *gpus, struct gs_error *
     if (kind != GS_PROBE_LINE_ASKING)
         while (gs_json_next_key(&reader, key, sizeof(key)))
             gs_json_skip(&reader);
-    if (kind >= 0 && gs_json_at_end(&reader))
+    if (kind >= 0 && gs_json_at_end(&reader)) {
+        gpus->count += kind == GS_PROBE_LINE_GPU;
         return kind;
+    }
     return gs_error_set(error,
                         EPROTO,
                         "gangstart-probe: not a line of it, or one cut short: "

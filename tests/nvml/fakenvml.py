@@ -1,4 +1,4 @@
-"""A node with GPUs that do not exist: the fake NVML, its state, and a /sys beside it."""
+"""A node with GPUs that do not exist: the fake NVML, its state, and a /sys."""
 
 from __future__ import annotations
 

@@ -1,24 +1,27 @@
 """The same readings by NVIDIA's own Python binding, over the same library.
 
-Run as a program with LD_LIBRARY_PATH set to the library's folder: prints JSON, one object
-per GPU, a reading as its value or the name of its error.
+Run as a program with LD_LIBRARY_PATH set to the library's folder: prints JSON, one
+object per GPU, a reading as its value or the name of its error.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pynvml as n
+import pynvml as n  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Answer = "int | str"
+#: Whatever the binding returns, or the name of its error.
+Answer: TypeAlias = Any
+Handle: TypeAlias = Any
 ERRORS = {getattr(n, name): name for name in dir(n) if name.startswith("NVML_ERROR_")}
 
 
-def tried(ask: Callable[[], Any]) -> Any:
+def tried(ask: Callable[[], Answer]) -> Answer:
     """The answer, or its error's name."""
     try:
         return ask()
@@ -26,16 +29,16 @@ def tried(ask: Callable[[], Any]) -> Any:
         return ERRORS[error.value]
 
 
-def part(answer: Any, index: int) -> Any:
+def part(answer: Answer, index: int) -> Answer:
     """One part of a tuple; an error is one in each part."""
     return answer if isinstance(answer, str) else answer[index]
 
 
-def attribute(answer: Any, name: str) -> Any:
+def attribute(answer: Answer, name: str) -> Answer:
     return answer if isinstance(answer, str) else getattr(answer, name)
 
 
-def field(handle: Any, number: int, scope: int = 0) -> Any:
+def field(handle: Handle, number: int, scope: int = 0) -> Answer:
     """A field's value by its type."""
     got = tried(lambda: n.nvmlDeviceGetFieldValues(handle, [(number, scope)])[0])
     if isinstance(got, str):
@@ -46,7 +49,7 @@ def field(handle: Any, number: int, scope: int = 0) -> Any:
     return int(getattr(got.value, member[got.valueType]))
 
 
-def memory(handle: Any) -> dict[str, Any]:
+def memory(handle: Handle) -> dict[str, Any]:
     info = tried(lambda: n.nvmlDeviceGetMemoryInfo(handle, n.nvmlMemory_v2))
     if isinstance(info, str):
         return {"memory_total": info, "memory_used": info}
@@ -54,7 +57,7 @@ def memory(handle: Any) -> dict[str, Any]:
     return {"memory_total": info.total, "memory_used": used}
 
 
-def fabric(handle: Any) -> dict[str, Any]:
+def fabric(handle: Handle) -> dict[str, Any]:
     info = n.c_nvmlGpuFabricInfo_v3_t()
     code = tried(lambda: n.nvmlDeviceGetGpuFabricInfoV(handle, n.byref(info)))
     if isinstance(code, str):
@@ -71,11 +74,10 @@ def fabric(handle: Any) -> dict[str, Any]:
     }
 
 
-def links(handle: Any) -> dict[str, Any]:
+def links(handle: Handle) -> dict[str, Any]:
     count = field(handle, n.NVML_FI_DEV_NVLINK_LINK_COUNT)
-    up = [
-        tried(lambda i=i: n.nvmlDeviceGetNvLinkState(handle, i)) for i in range(count)
-    ]
+    states = [partial(n.nvmlDeviceGetNvLinkState, handle, i) for i in range(count)]
+    up = [tried(state) for state in states]
     kinds = (
         n.NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY,
         n.NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY,
@@ -89,7 +91,7 @@ def links(handle: Any) -> dict[str, Any]:
     }
 
 
-def structs(handle: Any) -> dict[str, Any]:
+def structs(handle: Handle) -> dict[str, Any]:
     sram = n.c_nvmlEccSramErrorStatus_v1_t()
     code = tried(lambda: n.nvmlDeviceGetSramEccErrorStatus(handle, n.byref(sram)))
     rows = tried(lambda: n.nvmlDeviceGetRemappedRows(handle))
@@ -111,10 +113,10 @@ def structs(handle: Any) -> dict[str, Any]:
     }
 
 
-def plain(h: Any) -> dict[str, Any]:
+def plain(h: Handle) -> dict[str, Any]:
     ecc = tried(lambda: n.nvmlDeviceGetEccMode(h))
     mig = tried(lambda: n.nvmlDeviceGetMigMode(h))
-    asked: dict[str, Callable[[], Any]] = {
+    asked: dict[str, Callable[[], Answer]] = {
         "ecc_unc_volatile": lambda: n.nvmlDeviceGetTotalEccErrors(h, 1, 0),
         "ecc_unc_aggregate": lambda: n.nvmlDeviceGetTotalEccErrors(h, 1, 1),
         "ecc_cor_volatile": lambda: n.nvmlDeviceGetTotalEccErrors(h, 0, 0),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from core.c import ffi, lib, text
+from core.c import Struct, ffi, lib, text
 
 if TYPE_CHECKING:
     from nvml.fakenvml import Node
@@ -33,7 +33,7 @@ def why(code: int) -> str:
     return own.get(code) or text(lib.gs_gpu_code_name(code)) or f"NVML_ERROR_{code}"
 
 
-def gpu_of(raw: Any) -> Gpu:
+def gpu_of(raw: Struct) -> Gpu:
     """Python value of a struct gs_gpu."""
     values = zip(NAMES, raw.values, strict=True)
     listed = [raw.processes[i] for i in range(raw.process_count)]
@@ -48,12 +48,12 @@ def gpu_of(raw: Any) -> Gpu:
     )
 
 
-def gpus_of(raw: Any) -> list[Gpu]:
+def gpus_of(raw: Struct) -> list[Gpu]:
     """The GPUs of a struct gs_gpus."""
     return [gpu_of(raw.gpus[i]) for i in range(raw.count)]
 
 
-def sample(node: Node, *, library: str | None = None, inforom: bool = False) -> Any:
+def sample(node: Node, *, library: str | None = None, inforom: bool = False) -> Struct:
     """Sample a node in this process; returns the struct gs_gpus."""
     keep = [ffi.new("char[]", (library or str(node.library)).encode())]
     keep.append(ffi.new("char[]", str(node.root).encode()))

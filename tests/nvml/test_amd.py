@@ -7,7 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from core.c import ffi, lib, text
+from core.c import Struct, ffi, lib, text
 from nvml.readings import gpus_of
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def amd(node: Node) -> Node:
     return node
 
 
-def sampled(node: Node) -> Any:
+def sampled(node: Node) -> Struct:
     gpus = ffi.new("struct gs_gpus *")
     progress = ffi.new("struct gs_nvml_progress *", {"out": -1})
     root = ffi.new("char[]", str(node.root).encode())

@@ -9,15 +9,14 @@ import select
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from core.c import ffi, lib, text
+from core.c import Struct, ffi, lib, text
 from nvml.readings import gpus_of, sample
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from nvml.fakenvml import Node
 
 SCRIPT = "#!/bin/sh\n"
@@ -159,29 +158,40 @@ def test_it_waits_for_one_that_is_about_to_end(program: Path, node: Node) -> Non
 def test_it_keeps_nothing_of_its_parent(program: Path, node: Node) -> None:
     node.gpus[0]["hang"] = "nvmlDeviceGetEccMode"
     node.write()
-    inherited = os.open("/dev/null", os.O_RDONLY)
-    os.set_inheritable(inherited, True)
-    with subprocess.Popen(
-        program_line(program, node, "--progress"),
-        stdout=subprocess.PIPE,
-        close_fds=False,
-        preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
-    ) as running:
+    # A shell that ignores SIGTERM and has left a file open becomes the program.
+    ask = ["trap '' TERM; exec 7</dev/zero; exec \"$@\"", "sh"]
+    command = ["sh", "-c", *ask, *program_line(program, node, "--progress")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as running:
         assert running.stdout
         while b"nvmlDeviceGetEccMode" not in running.stdout.readline():
             pass
-        proc = f"/proc/{running.pid}"
-        opened = {os.readlink(f"{proc}/fd/{fd}") for fd in os.listdir(f"{proc}/fd")}
-        with open(f"{proc}/oom_score_adj") as file:
-            first_to_go = file.read().strip()
-        # SIGTERM, which the parent ignored, works again.
+        proc = Path(f"/proc/{running.pid}")
+        opened = {str(fd.readlink()) for fd in (proc / "fd").iterdir()}
+        first_to_go = (proc / "oom_score_adj").read_text().strip()
         running.terminate()
         assert running.wait(10) == -signal.SIGTERM
-    os.close(inherited)
 
     assert str(node.folder / "lock") in opened
-    assert len([name for name in opened if name == "/dev/null"]) <= 1
+    assert "/dev/zero" not in opened
     assert first_to_go == "1000"
+
+
+def test_it_dies_with_its_parent(program: Path, node: Node) -> None:
+    node.gpus[0]["hang"] = "nvmlDeviceGetEccMode"
+    node.write()
+    command = [*program_line(program, node, "--progress")]
+    parent = subprocess.Popen(
+        ["sh", "-c", '"$@" & wait', "sh", *command], stdout=subprocess.PIPE
+    )
+    assert parent.stdout
+    while b"nvmlDeviceGetEccMode" not in parent.stdout.readline():
+        pass
+    parent.kill()
+    parent.wait(10)
+
+    # Its end of the pipe closes: nobody holds it any more.
+    assert parent.stdout.read() == b""
+    parent.stdout.close()
 
 
 def test_the_caller_has_what_the_core_samples(program: Path, node: Node) -> None:
@@ -222,7 +232,7 @@ def test_a_call_that_hangs_is_named_with_its_gpu(
     assert caller.run.pid == 0  # killed and reaped
 
 
-def sample_of_first(node: Node) -> Any:
+def sample_of_first(node: Node) -> Struct:
     """The node without what hangs in it."""
     node.gpus[1] = {"vanished": 15}
     node.write()

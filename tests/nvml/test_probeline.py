@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from core.c import ffi, lib, taken, text
+from core.c import Struct, ffi, lib, taken, text
 from hypothesis import given
 from hypothesis import strategies as st
 from nvml.readings import NAMES, gpus_of
@@ -39,7 +39,7 @@ def reader() -> Reader:
     return Reader()
 
 
-def filled() -> object:
+def filled() -> Struct:
     """A GPU with a value of its own in every reading."""
     gpus = ffi.new("struct gs_gpus *")
     lib.gs_gpus_init(gpus)
@@ -61,12 +61,12 @@ def filled() -> object:
 
 def test_a_gpu_comes_back_as_it_was_written(reader: Reader) -> None:
     gpus = filled()
-    line = taken(lib.gs_gpu_line(ffi.addressof(gpus.gpus[0])))  # type: ignore[attr-defined]
+    line = taken(lib.gs_gpu_line(ffi.addressof(gpus.gpus[0])))
 
     assert reader.read(line) == GPU
     assert gpus_of(reader.gpus) == gpus_of(gpus)
     assert len(line) < lib.GS_PROBE_LINE
-    assert list(json.loads(line)["gpu"]["readings"])[0] == NAMES[0]
+    assert next(iter(json.loads(line)["gpu"]["readings"])) == NAMES[0]
 
 
 @pytest.mark.parametrize(("complete", "kind"), [(False, NODE), (True, COMPLETE)])
@@ -190,7 +190,7 @@ def test_any_bytes_are_read_or_refused(tail: bytes) -> None:
 
 @given(st.integers(0, 400), st.integers(1, 255))
 def test_a_line_with_one_byte_changed_is_read_or_refused(at: int, byte: int) -> None:
-    line = bytearray(taken(lib.gs_gpu_line(ffi.addressof(filled().gpus[0]))).encode())  # type: ignore[attr-defined]
+    line = bytearray(taken(lib.gs_gpu_line(ffi.addressof(filled().gpus[0]))).encode())
     line[at] = byte
     rc = Reader().read(bytes(line))
 
