@@ -68,12 +68,12 @@ static int sum_family(struct gs_nvml_gpu *gpu,
             values[i] = (struct gs_nvml_field){.id = ids[i], .scope = link};
         gs_nvml_fields(gpu, values, count);
         for (uint32_t i = 0; i < count; i++) {
-            if (!values[i].code)
+            if (!values[i].code) {
                 *ret_sum += gs_nvml_field_value(&values[i]);
-            if (!values[i].code)
                 code = 0;
-            else if (code)
+            } else if (code) {
                 code = (int)values[i].code;
+            }
         }
         /* What the first link has not, the others have not either. */
         if (code)
@@ -91,12 +91,12 @@ static int sum_old(struct gs_nvml_gpu *gpu, uint32_t links, uint64_t *ret_sum)
     for (uint32_t i = 0; get && i < links * OLD_COUNTERS; i++) {
         unsigned long long value = 0;
         int own = get(gpu->handle, i / OLD_COUNTERS, i % OLD_COUNTERS, &value);
-        if (!own)
+        if (!own) {
             *ret_sum += value;
-        if (!own)
             code = 0;
-        else if (code)
+        } else if (code) {
             code = own;
+        }
     }
     return code;
 }

@@ -70,7 +70,7 @@ static void add_all(struct gs_gpu *gpu,
  * request without a buffer wrongly. */
 static int read_form(struct gs_nvml_gpu *gpu, list_fn get, size_t size)
 {
-    unsigned room = FIRST, count = FIRST;
+    unsigned room = FIRST, count;
     int code = GS_NVML_INSUFFICIENT_SIZE;
 
     for (int i = 0; i < TRIES && code == GS_NVML_INSUFFICIENT_SIZE; i++) {

@@ -7,19 +7,15 @@
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-struct pci_info {
-    char legacy[16];
-    unsigned domain, bus, device, device_id, subsystem_id;
-    char bus_id[32]; /* before _v3: four reserved words */
-};
+/* Of the PCI struct only two texts are read: the short address it begins with and,
+ * since _v3, the long one behind five numbers. */
+#define PCI_LONG 36
+#define PCI_TEXT 32
+#define PCI_ROOM 256
 
 struct memory_v2 {
     unsigned version;
     unsigned long long total, reserved, free, used;
-};
-
-struct memory_v1 {
-    unsigned long long total, free, used;
 };
 
 struct temperature_v1 {
@@ -65,7 +61,7 @@ union fabric_any {
     struct fabric_v1 v1;
     struct fabric_v2 v2;
     struct fabric_v3 v3;
-    uint8_t room[1024];
+    uint8_t room[1024]; /* cppcheck-suppress unusedStructMember */
 };
 
 static int with_struct(struct gs_nvml_gpu *gpu, const char *name, void *data)
@@ -86,23 +82,18 @@ static void read_pci(struct gs_nvml_gpu *gpu)
 {
     static const char *const names[] = {
         "nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo"};
-    union {
-        struct pci_info info;
-        uint8_t room[256];
-    } pci;
+    _Alignas(8) char pci[PCI_ROOM];
     int code = GS_NVML_FUNCTION_NOT_FOUND;
 
     for (size_t i = 0; i < COUNT(names) && code == GS_NVML_FUNCTION_NOT_FOUND; i++) {
-        memset(&pci, 0, sizeof(pci));
-        code = with_struct(gpu, names[i], &pci);
+        memset(pci, 0, sizeof(pci));
+        code = with_struct(gpu, names[i], pci);
     }
     if (code)
         return;
-    /* The long form exists since _v3; both end within their field. */
-    pci.info.bus_id[sizeof(pci.info.bus_id) - 1] = '\0';
-    pci.info.legacy[sizeof(pci.info.legacy) - 1] = '\0';
-    if (!gs_pci_normal(pci.info.bus_id, gpu->out->pci)
-        && !gs_pci_normal(pci.info.legacy, gpu->out->pci))
+    pci[PCI_LONG + PCI_TEXT - 1] = '\0';
+    if (!gs_pci_normal(pci + PCI_LONG, gpu->out->pci)
+        && !gs_pci_normal(pci, gpu->out->pci))
         return;
     memcpy(gpu->nvml->pci, gpu->out->pci, sizeof(gpu->nvml->pci));
 }
@@ -147,16 +138,16 @@ static void read_temperature(struct gs_nvml_gpu *gpu)
 static void read_memory(struct gs_nvml_gpu *gpu)
 {
     struct memory_v2 v2 = {.version = GS_NVML_VERSION(struct memory_v2, 2)};
-    struct memory_v1 v1 = {0};
+    unsigned long long v1[3] = {0}; /* total, free, used */
     int code = with_struct(gpu, "nvmlDeviceGetMemoryInfo_v2", &v2);
     /* Drivers disagree whether `used` holds what is reserved; this never does. */
     unsigned long long kept = v2.free + v2.reserved;
     unsigned long long used = v2.total > kept ? v2.total - kept : 0;
 
     if (try_older(code)) {
-        code = with_struct(gpu, "nvmlDeviceGetMemoryInfo", &v1);
-        v2.total = v1.total;
-        used = v1.used;
+        code = with_struct(gpu, "nvmlDeviceGetMemoryInfo", v1);
+        v2.total = v1[0];
+        used = v1[2];
     }
     gs_nvml_set(gpu, GS_GPU_MEMORY_TOTAL, code, v2.total);
     gs_nvml_set(gpu, GS_GPU_MEMORY_USED, code, used);

@@ -190,7 +190,8 @@ def test_any_bytes_are_read_or_refused(tail: bytes) -> None:
 
 @given(st.integers(0, 400), st.integers(1, 255))
 def test_a_line_with_one_byte_changed_is_read_or_refused(at: int, byte: int) -> None:
-    line = bytearray(taken(lib.gs_gpu_line(ffi.addressof(filled().gpus[0]))).encode())
+    gpus = filled()
+    line = bytearray(taken(lib.gs_gpu_line(ffi.addressof(gpus.gpus[0]))).encode())
     line[at] = byte
     rc = Reader().read(bytes(line))
 
