@@ -25,7 +25,7 @@ bench: ## setup, then measure against the goals of docs/performance.md
 lint: ## format, static analysis, types, shell, words
 	@scripts/setup.sh packages lint-packages python build && scripts/lint.sh
 
-asan: ## core and plugin tests with AddressSanitizer and UBSan, in build/asan
+asan: ## core, NVML and plugin tests with AddressSanitizer and UBSan, in build/asan
 	@scripts/setup.sh packages python build && scripts/asan.sh $(ARGS)
 
 fuzz: ## everything that reads foreign bytes, under libFuzzer: make fuzz SECONDS=60 each
@@ -33,4 +33,4 @@ fuzz: ## everything that reads foreign bytes, under libFuzzer: make fuzz SECONDS
 
 clean: ## remove what was built; .venv stays
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache launcher/*.egg-info
-	@rm -f launcher/gangstart/*.so launcher/gangstart/_core.c
+	@rm -f launcher/gangstart/*.so launcher/gangstart/_core.c launcher/gangstart/gangstart-probe

@@ -1,5 +1,5 @@
 #!/bin/sh
-# asan.sh - the core and plugin tests under AddressSanitizer and UBSan.
+# asan.sh - the core, NVML and plugin tests under AddressSanitizer and UBSan.
 # Usage: asan.sh [PYTEST-ARGUMENT...]. Everything sanitized lies in build/asan; the
 # normal build is not touched. Leaks are not looked for: Python itself "leaks" at exit.
 # On failure: pytest's own report, then ASan's for every process that had one (a child's
@@ -16,11 +16,11 @@ SANITIZE="-O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -fno-wrapv
 SANITIZE="$SANITIZE -fno-sanitize-recover=all"
 
 tests=
-for folder in tests/core tests/plugin; do
+for folder in tests/core tests/nvml tests/plugin; do
     [ -d "$folder" ] && tests="$tests $folder"
 done
 [ -n "$tests" ] || {
-    echo "asan: neither tests/core nor tests/plugin is here" >&2
+    echo "asan: none of tests/core, tests/nvml and tests/plugin is here" >&2
     exit 1
 }
 

@@ -27,13 +27,13 @@ check_c_format() {
 check_cppcheck() {
     cppcheck --quiet --enable=warning,style,performance,portability --inline-suppr \
         --suppress=variableScope \
-        --error-exitcode=1 --std=c11 -D'SPANK_PLUGIN(n,v)=' -Ispank/core -Ispank/plugin spank
+        --error-exitcode=1 --std=c11 -D'SPANK_PLUGIN(n,v)=' -Ispank/core -Ispank/plugin -Ispank/probe spank
 }
 
 check_analyzer() {
     find spank -name '*.c' -print0 |
         xargs -0 -r -n1 -P"$(nproc)" gcc -fanalyzer -Werror -Wall -Wextra -std=gnu11 -O1 \
-            -D_GNU_SOURCE -DGS_VERSION='"lint"' -Ispank/core -Ispank/plugin \
+            -D_GNU_SOURCE -DGS_VERSION='"lint"' -Ispank/core -Ispank/plugin -Ispank/probe \
             -I"${GANGSTART_SLURM_INCLUDE:-/usr/include}" -c -o /dev/null
 }
 
