@@ -259,7 +259,7 @@ class Verdict:
         return sorted(wanted, key=lambda f: -list(VERDICTS.values()).index(f.verdict))
 
     def message(self) -> str:
-        """Every hit as a sentence; what is missing if there is none but not all is ok."""
+        """Every hit as a sentence; without one, what is not known."""
         said = [f.reason for f in self.hits()]
         if not said and self.worst is not None:
             said = [self.worst.reason]

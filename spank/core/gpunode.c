@@ -8,9 +8,6 @@
 
 #include "gpurule_private.h"
 
-#define SECOND 1000000
-#define RECOVERY_DONE 0
-
 static struct gs_hit hit_of(enum gs_check check, const struct gs_gpu *gpu)
 {
     return (struct gs_hit){.check = check, .most = GS_FAIL, .gpu = gpu};
@@ -287,7 +284,7 @@ void gs_judge_gpu(struct gs_judge *judge, const struct gs_gpu *gpu)
             judge_code(judge, gpu, value->code);
         if (value->code != 0 || gs_gpu_sane((enum gs_gpu_reading)r, value->value))
             continue;
-        hit.most = GS_UNKNOWN;
+        hit.most = GS_WARN;
         gs_gpu_value_text(gpu, (enum gs_gpu_reading)r, hit.value);
         snprintf(hit.limit,
                  sizeof(hit.limit),
