@@ -57,7 +57,10 @@ static void pcie(struct item item, char out[GS_FINDING_TEXT])
 
 static void nvlink(struct item item, char out[GS_FINDING_TEXT])
 {
-    reading_text(item, GS_GPU_NVLINK_ACTIVE, out);
+    out[0] = '\0';
+    /* MIG switches them off. */
+    if (gs_gpu_value_or(item.gpu, GS_GPU_MIG_MODE, 0) == 0)
+        reading_text(item, GS_GPU_NVLINK_ACTIVE, out);
 }
 
 static void fabric(struct item item, char out[GS_FINDING_TEXT])

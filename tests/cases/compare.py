@@ -195,8 +195,8 @@ def health_gpus(expected: Json, gpus: dict[int, Json]) -> Iterator[tuple[str, bo
                 gpus.get(int(i), {}).get(name, 0) is None,
             )
     for i, reasons in expected.get("throttle_reasons", {}).items():
-        told = gpus.get(int(i), {}).get("throttle_reasons")
-        yield f"clock reasons of GPU {i} are {reasons}", told == reasons
+        said = gpus.get(int(i), {}).get("throttle_reasons")
+        yield f"clock reasons of GPU {i} are {reasons}", said == reasons
     if expected.get("name_is_str"):
         yield (
             "every name is text",
