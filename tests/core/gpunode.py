@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gangstart import gpu
 from gangstart.gpu import Context, GpuText, NvmlError, Sample, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from core.c import Struct
 
 NOT_SUPPORTED = NvmlError(3)
 UNKNOWN = NvmlError(999)
 MIB = 1 << 20
 
 #: What a healthy idle H100 of an eight-way node says.
-HEALTHY: dict[str, int | NvmlError] = dict.fromkeys(gpu.READINGS, 0) | {
+HEALTHY: dict[str, int | NvmlError] = {
+    **dict.fromkeys(gpu.READINGS, 0),
     "ecc_mode": 1,
     "ecc_mode_pending": 1,
     "temperature": 34,
@@ -49,18 +55,25 @@ def texts(i: int, **changed: str) -> GpuText:
     return replace(known, **changed)
 
 
-def node(gpus: int = 2, processes: Any = (), **spoiled: int | NvmlError) -> Sample:
+def node(
+    gpus: int = 2,
+    processes: Sequence[tuple[int, int | None]] | NvmlError = (),
+    spoiled: Mapping[str, int | NvmlError] | None = None,
+    **more: int | NvmlError,
+) -> Sample:
     """A healthy node, but its last GPU has these readings and processes."""
     sample = Sample(pci_count=gpus)
     for i in range(gpus):
         last = i == gpus - 1
         sample.add(
-            texts(i), HEALTHY | (spoiled if last else {}), processes if last else ()
+            texts(i),
+            HEALTHY | ({**(spoiled or {}), **more} if last else {}),
+            processes if last else (),
         )
     return sample
 
 
-def judge(sample: Sample, **context: Any) -> Verdict:
+def judge(sample: Sample, **context: Struct) -> Verdict:
     return gpu.judge(sample, replace(HOST, **context))
 
 

@@ -100,7 +100,7 @@ def test_one_query_is_enough_to_know_a_lost_gpu(code: int, check: str) -> None:
 
 def test_many_failed_queries_are_one_finding() -> None:
     spoiled = dict.fromkeys(HEALTHY, UNKNOWN)
-    (found,) = [f for f in judge(node(**spoiled)).findings if f.check == "query"]
+    (found,) = [f for f in judge(node(spoiled=spoiled)).findings if f.check == "query"]
     assert "+" in found.value
 
 

@@ -11,7 +11,8 @@ from gangstart.gpu import NvmlError, Sample
 def sample(driver: str = "550.54", gpus: int = 2, **changed: str) -> Sample:
     made = Sample()
     for i in range(gpus):
-        made.add(texts(i, **(changed if i == gpus - 1 else {})), HEALTHY)
+        mine: dict[str, str] = changed if i == gpus - 1 else {}
+        made.add(texts(i, **mine), HEALTHY)
     made.c.driver = driver.encode()
     return made
 
@@ -32,7 +33,7 @@ def test_equal_nodes_have_no_odd_one() -> None:
     ],
 )
 def test_the_odd_gpu_is_named(check: str, changed: dict[str, str]) -> None:
-    (found,) = gpu.compare(job(sample(**changed))).findings
+    (found,) = gpu.compare(job(sample("550.54", 2, **changed))).findings
     assert (found.check, found.node, found.uuid) == (check, "n2", "GPU-1")
     assert found.reason.startswith("n2 GPU 1 (0000:02:00.0): ")
     assert "5 of 6 GPUs have" in found.reason
@@ -57,7 +58,7 @@ def test_an_odd_reading_is_found_and_a_missing_one_is_not_odd(
     check: str, reading: str, value: int
 ) -> None:
     def compared(reads: int | NvmlError) -> set[str]:
-        nodes = {"n1": node(4), "n2": node(4, **{reading: reads})}
+        nodes = {"n1": node(4), "n2": node(4, spoiled={reading: reads})}
         return {f.check for f in gpu.compare(nodes).findings}
 
     assert compared(value) == {check}

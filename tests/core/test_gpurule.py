@@ -1,8 +1,8 @@
-"""Judging GPUs: each check with a healthy GPU, a bad one, and one that does not tell."""
+"""Judging GPUs: each check with a healthy GPU, a bad one, one that does not tell."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from core.c import lib, text
@@ -19,6 +19,9 @@ from core.gpunode import (
 )
 from gangstart import gpu
 from gangstart.gpu import NvmlError, Policy, Sample
+
+if TYPE_CHECKING:
+    from core.c import Struct
 
 INFO = [lib.gs_check_get(c) for c in range(lib.GS_CHECKS)]
 SEVERITY = {text(i.id): text(lib.gs_severity_name(i.severity)) for i in INFO}
@@ -96,13 +99,13 @@ def test_a_healthy_node_has_no_finding_at_all() -> None:
 
 def test_a_healthy_node_at_work_has_none_either() -> None:
     busy = BUSY | {"temperature": 66, "clock_reasons": 4, "memory_used": 70000 * MIB}
-    verdict = judge(node(processes=[(4711, None)], **busy), idle=False)
+    verdict = judge(node(processes=[(4711, None)], spoiled=busy), idle=False)
     assert [f.reason for f in verdict.findings if f.kind != "skipped"] == []
 
 
 @pytest.mark.parametrize("check", SPOILED)
 def test_a_bad_gpu_is_found_and_named(check: str) -> None:
-    verdict = judge(node(**SPOILED[check]))
+    verdict = judge(node(spoiled=SPOILED[check]))
     kind = "note" if SEVERITY[check] == "info" else "hit"
     (found,) = [f for f in verdict.findings if f.check == check and f.kind == kind]
     assert found.verdict == VERDICT[SEVERITY[check]]
@@ -116,7 +119,7 @@ def test_a_bad_gpu_is_found_and_named(check: str) -> None:
 @pytest.mark.parametrize("check", SPOILED)
 def test_what_is_not_supported_is_skipped_and_said_so(check: str) -> None:
     spoiled = SPOILED[check] | {readings(check): NOT_SUPPORTED}
-    verdict = judge(node(**spoiled))
+    verdict = judge(node(spoiled=spoiled))
     assert check not in checks(verdict) | checks(verdict, "note")
     (skipped,) = [f for f in verdict.findings if f.check == check and f.gpu == 1]
     assert skipped.verdict == "ok"
@@ -125,7 +128,7 @@ def test_what_is_not_supported_is_skipped_and_said_so(check: str) -> None:
 
 @pytest.mark.parametrize("check", SPOILED)
 def test_a_query_that_fails_is_never_a_healthy_value(check: str) -> None:
-    verdict = judge(node(**(SPOILED[check] | {readings(check): UNKNOWN})))
+    verdict = judge(node(spoiled=SPOILED[check] | {readings(check): UNKNOWN}))
     (skipped,) = [f for f in verdict.findings if f.check == check and f.gpu == 1]
     assert (skipped.kind, "NVML_ERROR_UNKNOWN" in skipped.reason) == ("skipped", True)
     (query,) = [f for f in verdict.findings if f.check == "query"]
@@ -136,13 +139,15 @@ def test_a_query_that_fails_is_never_a_healthy_value(check: str) -> None:
 @pytest.mark.parametrize("check", SPOILED)
 def test_a_site_can_turn_each_check_off(check: str) -> None:
     off = Policy.parse(f"{check} = off\n")
-    verdict = gpu.judge(node(**SPOILED[check]), gpu.Context(root=True, idle=True), off)
+    verdict = gpu.judge(
+        node(spoiled=SPOILED[check]), gpu.Context(root=True, idle=True), off
+    )
     assert check not in {f.check for f in verdict.findings}
 
 
 @pytest.mark.parametrize("check", [c for c in SPOILED if c != "ecc_history"])
 def test_a_vgpu_is_only_noted(check: str) -> None:
-    verdict = judge(node(**SPOILED[check], virtualization=2))
+    verdict = judge(node(spoiled=SPOILED[check], virtualization=2))
     assert check not in checks(verdict)
 
 
@@ -169,7 +174,7 @@ def test_a_workstation_gpu_may_have_ecc_off() -> None:
 
 def test_mig_leaves_nvlink_and_utilization_alone() -> None:
     mig = {"mig_mode": 1, "mig_mode_pending": 1, "nvlink_active": 0, "p2p_broken": 7}
-    assert judge(node(**mig, utilization=NOT_SUPPORTED)).node == "ok"
+    assert judge(node(spoiled=mig, utilization=NOT_SUPPORTED)).node == "ok"
 
 
 def test_memory_that_is_also_the_hosts_is_not_left_over() -> None:
@@ -247,7 +252,7 @@ def test_another_jobs_gpu_does_not_refuse_the_step() -> None:
     assert judge(node(ecc_unc_volatile=1), step_gpus=["GPU-1"]).step == "fail"
 
 
-def any_code(code: int, **context: Any) -> str:
+def any_code(code: int, **context: Struct) -> str:
     return judge(node(power=NvmlError(code)), **context).node
 
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from core.c import ffi, lib, text
 from hypothesis import given
 from hypothesis import strategies as st
 
+if TYPE_CHECKING:
+    from core.c import Struct
+
 PCI = "(PCI:0000:1a:00)"
 
 
-def read(line: str) -> tuple[int, Any]:
+def read(line: str) -> tuple[int, Struct]:
     xid = ffi.new("struct gs_xid *")
     raw = line.encode(errors="surrogateescape")
     return lib.gs_xid_read(raw, len(raw), xid), xid
 
 
-def log(*lines: str) -> Any:
+def log(*lines: str) -> Struct:
     made = ffi.new("struct gs_xidlog *")
     raw = "".join(f"{line}\n" for line in lines).encode()
     lib.gs_xidlog_init(made)
@@ -26,7 +29,7 @@ def log(*lines: str) -> Any:
     return made
 
 
-def numbers(made: Any) -> list[int]:
+def numbers(made: Struct) -> list[int]:
     return [made.xids[i].number for i in range(made.count)]
 
 
@@ -37,18 +40,23 @@ def xid(number: int, rest: str = "pid=1, name=a, text", pci: str = PCI) -> str:
 @pytest.mark.parametrize(
     ("line", "number", "pid", "said"),
     [
-        (f"NVRM: Xid {PCI}: 79, GPU has fallen off the bus.", 79, -1, "GPU has fallen off the bus."),
-        (f"NVRM: Xid {PCI}: 79, pid='<unknown>', name=<unknown>, GPU has fallen off.", 79, -1, "name=<unknown>, GPU has fallen off."),
-        (f"NVRM: Xid {PCI}: 31, pid=4711, name=python, Ch 08, MMU Fault", 31, 4711, "name=python, Ch 08, MMU Fault"),
-        (f"NVRM: Xid {PCI}: 43, pid=4711", 43, 4711, ""),
-        ("NVRM: Xid (0000:1a:00): 62, 1 2 3", 62, -1, "1 2 3"),
-        ("NVRM: Xid (PCI:00000000:1A:00.0): 48, x\r\n", 48, -1, "x"),
+        (f"Xid {PCI}: 79, GPU has fallen off.", 79, -1, "GPU has fallen off."),
+        (f"Xid {PCI}: 79, pid='<unknown>', name=?, lost", 79, -1, "name=?, lost"),
+        (
+            f"Xid {PCI}: 31, pid=4711, name=py, MMU Fault",
+            31,
+            4711,
+            "name=py, MMU Fault",
+        ),
+        (f"Xid {PCI}: 43, pid=4711", 43, 4711, ""),
+        ("Xid (0000:1a:00): 62, 1 2 3", 62, -1, "1 2 3"),
+        ("Xid (PCI:00000000:1A:00.0): 48, x\r\n", 48, -1, "x"),
     ],
-)  # fmt: skip
+)
 def test_an_xid_is_read_in_all_its_forms(
     line: str, number: int, pid: int, said: str
 ) -> None:
-    kind, found = read(line)
+    kind, found = read(f"NVRM: {line}")
     assert kind == lib.GS_KLOG_XID
     assert (found.number, found.pid, text(found.text)) == (number, pid, said)
     assert text(found.pci) == "0000:1a:00.0"
@@ -157,11 +165,12 @@ def test_more_faults_than_fit_are_counted() -> None:
 @pytest.mark.parametrize(
     ("wanted", "listed"),
     [
-        ("fail", [46, 48, 54, 62, 64, 74, 79, 95, 110, 119, 120, 136, 140, 143, 151, 155, 156, 158]),
+        ("fail", [46, 48, 54, 62, 64, 74, 79, 95, 110, 119, 120, 136, 140, 143]),
+        ("fail", [151, 155, 156, 158]),
         ("warn", [13, 31, 45, 94, 109, *range(144, 151), 86, 103, 130, 777]),
         ("ok", [43, 63, 92, 121, 137, 141, 157, 164]),
     ],
-)  # fmt: skip
+)
 def test_each_xid_has_its_class(wanted: str, listed: list[int]) -> None:
     for number in listed:
         info = lib.gs_xid_info(number)
