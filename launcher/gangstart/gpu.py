@@ -117,9 +117,8 @@ class Sample:
         if len(self) == lib.GS_GPU_MAX:
             raise GangstartError(f"more than {lib.GS_GPU_MAX} GPUs in one node")
         gpu = self._c.gpus[len(self)]
+        gpu.index = len(self) if index is None else index
         self._c.count += 1
-        if index is not None:
-            gpu.index = index
         gpu.code = code
         for name, value in vars(texts).items():
             setattr(gpu, name, c_text(value)[: lib.GS_GPU_TEXT - 1])

@@ -1,23 +1,20 @@
-/* gpu.c - names of GPU readings and of NVML's return codes; see gpu.h.
- *
- * Pure tables; what is out of range has no name.
- */
+/* gpu.c - names of GPU readings and of NVML's return codes; see gpu.h. Tables only. */
 #include <string.h>
 
 #include "gpu.h"
 
-#define NVML_UNKNOWN 999
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 static const struct {
     const char *name, *unit;
-} READINGS[GS_GPU_READINGS] = {
+} readings[GS_GPU_READINGS] = {
     [GS_GPU_RECOVERY_ACTION] = {"recovery_action", ""},
     [GS_GPU_ECC_MODE] = {"ecc_mode", ""},
     [GS_GPU_ECC_MODE_PENDING] = {"ecc_mode_pending", ""},
-    [GS_GPU_ECC_UNC_VOLATILE] = {"ecc_unc_volatile", ""},
-    [GS_GPU_ECC_UNC_AGGREGATE] = {"ecc_unc_aggregate", ""},
-    [GS_GPU_ECC_COR_VOLATILE] = {"ecc_cor_volatile", ""},
-    [GS_GPU_SRAM_UNC_VOLATILE] = {"sram_unc_volatile", ""},
+    [GS_GPU_ECC_UNC_VOLATILE] = {"ecc_unc_volatile", "errors"},
+    [GS_GPU_ECC_UNC_AGGREGATE] = {"ecc_unc_aggregate", "errors"},
+    [GS_GPU_ECC_COR_VOLATILE] = {"ecc_cor_volatile", "errors"},
+    [GS_GPU_SRAM_UNC_VOLATILE] = {"sram_unc_volatile", "errors"},
     [GS_GPU_SRAM_THRESHOLD] = {"sram_threshold", ""},
     [GS_GPU_REMAP_FAILED] = {"remap_failed", ""},
     [GS_GPU_REMAP_PENDING] = {"remap_pending", ""},
@@ -42,14 +39,14 @@ static const struct {
     [GS_GPU_PCIE_REPLAYS] = {"pcie_replays", ""},
     [GS_GPU_NVLINK_COUNT] = {"nvlink_count", "links"},
     [GS_GPU_NVLINK_ACTIVE] = {"nvlink_active", "links"},
-    [GS_GPU_NVLINK_ERRORS] = {"nvlink_errors", ""},
+    [GS_GPU_NVLINK_ERRORS] = {"nvlink_errors", "errors"},
     [GS_GPU_FABRIC_STATE] = {"fabric_state", ""},
     [GS_GPU_FABRIC_STATUS] = {"fabric_status", ""},
     [GS_GPU_FABRIC_HEALTH] = {"fabric_health", ""},
     [GS_GPU_UTILIZATION] = {"utilization", "%"},
     [GS_GPU_MEMORY_UTILIZATION] = {"memory_utilization", "%"},
-    [GS_GPU_MEMORY_TOTAL] = {"memory_total", "B"},
-    [GS_GPU_MEMORY_USED] = {"memory_used", "B"},
+    [GS_GPU_MEMORY_TOTAL] = {"memory_total", "bytes"},
+    [GS_GPU_MEMORY_USED] = {"memory_used", "bytes"},
     [GS_GPU_MIG_MODE] = {"mig_mode", ""},
     [GS_GPU_MIG_MODE_PENDING] = {"mig_mode_pending", ""},
     [GS_GPU_COMPUTE_MODE] = {"compute_mode", ""},
@@ -65,67 +62,67 @@ static const struct {
     [GS_GPU_C2C_DOWN] = {"c2c_down", "links"},
 };
 
-static const char *const CODES[] = {
-    "NVML_SUCCESS",
-    "NVML_ERROR_UNINITIALIZED",
-    "NVML_ERROR_INVALID_ARGUMENT",
-    "NVML_ERROR_NOT_SUPPORTED",
-    "NVML_ERROR_NO_PERMISSION",
-    "NVML_ERROR_ALREADY_INITIALIZED",
-    "NVML_ERROR_NOT_FOUND",
-    "NVML_ERROR_INSUFFICIENT_SIZE",
-    "NVML_ERROR_INSUFFICIENT_POWER",
-    "NVML_ERROR_DRIVER_NOT_LOADED",
-    "NVML_ERROR_TIMEOUT",
-    "NVML_ERROR_IRQ_ISSUE",
-    "NVML_ERROR_LIBRARY_NOT_FOUND",
-    "NVML_ERROR_FUNCTION_NOT_FOUND",
-    "NVML_ERROR_CORRUPTED_INFOROM",
-    "NVML_ERROR_GPU_IS_LOST",
-    "NVML_ERROR_RESET_REQUIRED",
-    "NVML_ERROR_OPERATING_SYSTEM",
-    "NVML_ERROR_LIB_RM_VERSION_MISMATCH",
-    "NVML_ERROR_IN_USE",
-    "NVML_ERROR_MEMORY",
-    "NVML_ERROR_NO_DATA",
-    "NVML_ERROR_VGPU_ECC_NOT_SUPPORTED",
-    "NVML_ERROR_INSUFFICIENT_RESOURCES",
-    "NVML_ERROR_FREQ_NOT_SUPPORTED",
-    "NVML_ERROR_ARGUMENT_VERSION_MISMATCH",
-    "NVML_ERROR_DEPRECATED",
-    "NVML_ERROR_NOT_READY",
-    "NVML_ERROR_GPU_NOT_FOUND",
-    "NVML_ERROR_INVALID_STATE",
-    "NVML_ERROR_RESET_TYPE_NOT_SUPPORTED",
+static const struct {
+    uint16_t code;
+    const char *name;
+} codes[] = {
+    {0, "NVML_SUCCESS"},
+    {1, "NVML_ERROR_UNINITIALIZED"},
+    {2, "NVML_ERROR_INVALID_ARGUMENT"},
+    {3, "NVML_ERROR_NOT_SUPPORTED"},
+    {4, "NVML_ERROR_NO_PERMISSION"},
+    {5, "NVML_ERROR_ALREADY_INITIALIZED"},
+    {6, "NVML_ERROR_NOT_FOUND"},
+    {7, "NVML_ERROR_INSUFFICIENT_SIZE"},
+    {8, "NVML_ERROR_INSUFFICIENT_POWER"},
+    {9, "NVML_ERROR_DRIVER_NOT_LOADED"},
+    {10, "NVML_ERROR_TIMEOUT"},
+    {11, "NVML_ERROR_IRQ_ISSUE"},
+    {12, "NVML_ERROR_LIBRARY_NOT_FOUND"},
+    {13, "NVML_ERROR_FUNCTION_NOT_FOUND"},
+    {14, "NVML_ERROR_CORRUPTED_INFOROM"},
+    {15, "NVML_ERROR_GPU_IS_LOST"},
+    {16, "NVML_ERROR_RESET_REQUIRED"},
+    {17, "NVML_ERROR_OPERATING_SYSTEM"},
+    {18, "NVML_ERROR_LIB_RM_VERSION_MISMATCH"},
+    {19, "NVML_ERROR_IN_USE"},
+    {20, "NVML_ERROR_MEMORY"},
+    {21, "NVML_ERROR_NO_DATA"},
+    {22, "NVML_ERROR_VGPU_ECC_NOT_SUPPORTED"},
+    {23, "NVML_ERROR_INSUFFICIENT_RESOURCES"},
+    {24, "NVML_ERROR_FREQ_NOT_SUPPORTED"},
+    {25, "NVML_ERROR_ARGUMENT_VERSION_MISMATCH"},
+    {26, "NVML_ERROR_DEPRECATED"},
+    {27, "NVML_ERROR_NOT_READY"},
+    {28, "NVML_ERROR_GPU_NOT_FOUND"},
+    {29, "NVML_ERROR_INVALID_STATE"},
+    {30, "NVML_ERROR_RESET_TYPE_NOT_SUPPORTED"},
+    {999, "NVML_ERROR_UNKNOWN"},
 };
-#define CODE_COUNT (sizeof(CODES) / sizeof(CODES[0]))
-static const char UNKNOWN[] = "NVML_ERROR_UNKNOWN";
 
 const char *gs_gpu_reading_name(enum gs_gpu_reading reading)
 {
-    return (unsigned)reading < GS_GPU_READINGS ? READINGS[reading].name : "";
+    return (unsigned)reading < GS_GPU_READINGS ? readings[reading].name : "";
 }
 
 const char *gs_gpu_reading_unit(enum gs_gpu_reading reading)
 {
-    return (unsigned)reading < GS_GPU_READINGS ? READINGS[reading].unit : "";
+    return (unsigned)reading < GS_GPU_READINGS ? readings[reading].unit : "";
 }
 
 const char *gs_gpu_code_name(uint16_t code)
 {
-    if (code == NVML_UNKNOWN)
-        return UNKNOWN;
-    return code < CODE_COUNT ? CODES[code] : "";
+    for (size_t i = 0; i < COUNT(codes); i++)
+        if (codes[i].code == code)
+            return codes[i].name;
+    return "";
 }
 
 int gs_gpu_code_of(const char *name)
 {
-    if (strcmp(name, UNKNOWN) == 0)
-        return NVML_UNKNOWN;
-    for (unsigned i = 0; i < CODE_COUNT; i++) {
-        if (strcmp(name, CODES[i]) == 0)
-            return (int)i;
-    }
+    for (size_t i = 0; i < COUNT(codes); i++)
+        if (strcmp(codes[i].name, name) == 0)
+            return codes[i].code;
     return -1;
 }
 
@@ -135,13 +132,10 @@ void gs_gpus_init(struct gs_gpus *gpus)
     gpus->init_code = GS_GPU_NOT_ASKED;
     gpus->count_code = GS_GPU_NOT_ASKED;
     gpus->pci_count = -1;
-    for (unsigned i = 0; i < GS_GPU_MAX; i++) {
-        struct gs_gpu *gpu = &gpus->gpus[i];
-
-        gpu->index = i;
-        gpu->code = GS_GPU_NOT_ASKED;
-        gpu->process_code = GS_GPU_NOT_ASKED;
-        for (unsigned r = 0; r < GS_GPU_READINGS; r++)
-            gpu->values[r].code = GS_GPU_NOT_ASKED;
+    for (uint32_t i = 0; i < GS_GPU_MAX; i++) {
+        gpus->gpus[i].code = GS_GPU_NOT_ASKED;
+        gpus->gpus[i].process_code = GS_GPU_NOT_ASKED;
+        for (uint32_t r = 0; r < GS_GPU_READINGS; r++)
+            gpus->gpus[i].values[r].code = GS_GPU_NOT_ASKED;
     }
 }

@@ -103,6 +103,7 @@ struct gs_gpu {
     uint16_t process_code;
     uint32_t process_count;
     struct gs_gpu_process processes[GS_GPU_PROCESSES];
+    uint32_t process_total; /* there are; more than process_count if they did not fit */
 };
 
 /* A node's GPUs. */
@@ -115,10 +116,14 @@ struct gs_gpus {
     char driver[GS_GPU_TEXT];
     char nvml[GS_GPU_TEXT];
     char hung_call[GS_GPU_TEXT]; /* the query that did not return, "" = none */
-    char hung_gpu[GS_GPU_TEXT];  /* its PCI address, "" = none in particular */
-    int64_t taken_us;            /* wall clock */
+    char hung_gpu[GS_GPU_TEXT]; /* its PCI address, "index N" if that was not known yet,
+                                   "" = none in particular */
+    int64_t taken_us;           /* wall clock */
     int64_t took_us;
     struct gs_gpu gpus[GS_GPU_MAX];
+    char vendor[GS_GPU_TEXT]; /* whose driver was asked: "nvidia", "amd", "" = none */
+    uint32_t told;            /* GPUs the driver counts; more than count if some were
+                                 not read any more or did not fit */
 };
 
 /* Static texts: "recovery_action", "ecc_unc_volatile"; unit "MHz", "mW", "" ... Any

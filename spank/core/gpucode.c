@@ -116,6 +116,16 @@ uint64_t gs_gpu_value_or(const struct gs_gpu *gpu,
                                                   : fallback;
 }
 
+/* Units that are told otherwise in a sentence: divided, and under another name. */
+static const struct {
+    const char *unit, *says;
+    unsigned long long by;
+} SAID[] = {
+    {"bytes", "MiB", GS_MIB},
+    {"mW", "W", 1000},
+    {"errors", "", 1}, /* the sentence says which */
+};
+
 void gs_gpu_value_text(const struct gs_gpu *gpu,
                        enum gs_gpu_reading reading,
                        char out[GS_FINDING_TEXT])
@@ -123,12 +133,12 @@ void gs_gpu_value_text(const struct gs_gpu *gpu,
     unsigned long long value = gpu->values[reading].value;
     const char *unit = gs_gpu_reading_unit(reading);
 
-    if (strcmp(unit, "B") == 0) {
-        value /= GS_MIB;
-        unit = "MiB";
-    } else if (strcmp(unit, "mW") == 0) {
-        value /= 1000;
-        unit = "W";
+    for (size_t i = 0; i < COUNT(SAID); i++) {
+        if (strcmp(unit, SAID[i].unit) == 0) {
+            value /= SAID[i].by;
+            unit = SAID[i].says;
+            break;
+        }
     }
     snprintf(out, GS_FINDING_TEXT, "%llu%s%s", value, *unit ? " " : "", unit);
 }

@@ -100,11 +100,17 @@ static void judge_hung(struct gs_judge *judge)
     gs_judge_add(judge, &hit);
 }
 
+/* As many as the driver counts, though some may not have been read any more. */
+static uint32_t told(const struct gs_gpus *gpus)
+{
+    return gpus->told > gpus->count ? gpus->told : gpus->count;
+}
+
 static void judge_count(struct gs_judge *judge)
 {
     const struct gs_gpucontext *context = judge->context;
     struct gs_hit hit = hit_of(GS_CHECK_COUNT, NULL);
-    int64_t count = judge->gpus->count, expected = context->policy->expected_gpus;
+    int64_t count = told(judge->gpus), expected = context->policy->expected_gpus;
 
     if (judge->gpus->count_code != 0 && judge->gpus->count_code != GS_GPU_HUNG) {
         hit.check = GS_CHECK_INIT;
@@ -134,10 +140,10 @@ static void judge_bus(struct gs_judge *judge)
     struct gs_hit hit = hit_of(GS_CHECK_BUS, NULL);
 
     if (gpus->count_code != 0 || !gs_judge_host(judge->context)
-        || gpus->pci_count <= (int64_t)gpus->count)
+        || gpus->pci_count <= (int64_t)told(gpus))
         return;
     hit.not_of_step = judge->context->step_gpu_count > 0;
-    snprintf(hit.value, sizeof(hit.value), "%u", gpus->count);
+    snprintf(hit.value, sizeof(hit.value), "%u", told(gpus));
     snprintf(hit.limit, sizeof(hit.limit), "%d", gpus->pci_count);
     gs_hit_say(&hit, "the PCI bus has {l} GPUs but the driver only {v}: one is lost");
     gs_judge_add(judge, &hit);

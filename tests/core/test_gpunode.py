@@ -49,6 +49,14 @@ def test_fewer_gpus_than_slurm_has_fail_and_more_are_noted() -> None:
     assert (verdict.node, checks(verdict, "note")) == ("ok", {"count"})
 
 
+def test_gpus_that_were_not_read_any_more_are_still_there() -> None:
+    sample = node(2)
+    sample.c.told = 8
+    sample.c.pci_count = 8
+    sample.hang("nvmlDeviceGetHandleByIndex_v2", "index 2")
+    assert checks(judge(sample, expected=8)) == {"hung"}
+
+
 def test_a_user_sees_fewer_gpus_and_that_is_right() -> None:
     assert "count" not in checks(judge(node(2), expected=8, root=False))
 
