@@ -27,17 +27,93 @@ class _Lib:
     GS_BODY_MAX: int
     GS_CANCELLED: int
     GS_CANDIDATE_MAX: int
+    GS_CHECKS: int
+    GS_CHECK_BUS: int
+    GS_CHECK_C2C: int
+    GS_CHECK_CLOCK_HW: int
+    GS_CHECK_CLOCK_HW_BUSY: int
+    GS_CHECK_CLOCK_LOCKED: int
+    GS_CHECK_CLOCK_SW: int
+    GS_CHECK_COMPUTE_MODE: int
+    GS_CHECK_COUNT: int
+    GS_CHECK_DRIVER: int
+    GS_CHECK_ECC_COR: int
+    GS_CHECK_ECC_COR_ODD: int
+    GS_CHECK_ECC_HISTORY: int
+    GS_CHECK_ECC_MODE: int
+    GS_CHECK_ECC_PENDING: int
+    GS_CHECK_ECC_UNC: int
+    GS_CHECK_EXCLUSIVE: int
+    GS_CHECK_FABRIC: int
+    GS_CHECK_FABRIC_BAD: int
+    GS_CHECK_FABRIC_SLOW: int
+    GS_CHECK_GHOST: int
+    GS_CHECK_HANDLE: int
+    GS_CHECK_HUNG: int
+    GS_CHECK_INFOROM: int
+    GS_CHECK_INIT: int
+    GS_CHECK_LOST: int
+    GS_CHECK_MAX: int
+    GS_CHECK_MEMORY: int
+    GS_CHECK_MEMORY_HELD: int
+    GS_CHECK_MIG_PENDING: int
+    GS_CHECK_NVLINK: int
+    GS_CHECK_ODD_DRIVER: int
+    GS_CHECK_ODD_FABRIC: int
+    GS_CHECK_ODD_MEMORY: int
+    GS_CHECK_ODD_MODEL: int
+    GS_CHECK_ODD_NVLINK: int
+    GS_CHECK_ODD_PCIE: int
+    GS_CHECK_ODD_POWER_LIMIT: int
+    GS_CHECK_ODD_VBIOS: int
+    GS_CHECK_P2P: int
+    GS_CHECK_PCIE_GEN: int
+    GS_CHECK_PCIE_WIDTH: int
+    GS_CHECK_PERSISTENCE: int
+    GS_CHECK_POWER_LIMIT: int
+    GS_CHECK_PROCESS: int
+    GS_CHECK_QUERY: int
+    GS_CHECK_RECOVERY: int
+    GS_CHECK_RECOVERY_PEER: int
+    GS_CHECK_REMAP_BANKS: int
+    GS_CHECK_REMAP_FAILED: int
+    GS_CHECK_REMAP_PENDING: int
+    GS_CHECK_REMAP_ROWS: int
+    GS_CHECK_RESET: int
+    GS_CHECK_RETIRED: int
+    GS_CHECK_RETIRED_DBE: int
+    GS_CHECK_RETIRED_PENDING: int
+    GS_CHECK_SANE: int
+    GS_CHECK_SRAM_THRESHOLD: int
+    GS_CHECK_SRAM_UNC: int
+    GS_CHECK_STEP_GPU: int
+    GS_CHECK_SXID: int
+    GS_CHECK_TEMP_HOT: int
+    GS_CHECK_TEMP_IDLE: int
+    GS_CHECK_TEMP_MARGIN: int
+    GS_CHECK_TEMP_MEMORY: int
+    GS_CHECK_UNREPAIRABLE: int
+    GS_CHECK_XID: int
+    GS_CLOCK_BOOT: int
+    GS_CLOCK_NONE: int
+    GS_CLOCK_WALL: int
     GS_ENV_NAME_SIZE: int
     GS_ENV_NONE: int
     GS_ENV_TORCH: int
     GS_ENV_VALUE_SIZE: int
     GS_ERROR_SIZE: int
+    GS_FAIL: int
     GS_FAIL_ASKED: int
     GS_FAIL_CONFIG: int
     GS_FAIL_EXIT: int
     GS_FAIL_LAUNCH: int
     GS_FAIL_LOST: int
     GS_FAIL_SIGNAL: int
+    GS_FINDING_HIT: int
+    GS_FINDING_NOTE: int
+    GS_FINDING_REASON: int
+    GS_FINDING_SKIPPED: int
+    GS_FINDING_TEXT: int
     GS_FRAME_ABORT: int
     GS_FRAME_ARRIVED: int
     GS_FRAME_BYE: int
@@ -51,6 +127,7 @@ class _Lib:
     GS_FRAME_REACH: int
     GS_FRAME_REPORT: int
     GS_FRAME_STATE: int
+    GS_GPU_C2C_DOWN: int
     GS_GPU_CLOCK_REASONS: int
     GS_GPU_CLOCK_SM: int
     GS_GPU_CLOCK_SM_MAX: int
@@ -78,6 +155,7 @@ class _Lib:
     GS_GPU_NVLINK_ACTIVE: int
     GS_GPU_NVLINK_COUNT: int
     GS_GPU_NVLINK_ERRORS: int
+    GS_GPU_P2P_BROKEN: int
     GS_GPU_PCIE_GEN: int
     GS_GPU_PCIE_GEN_MAX: int
     GS_GPU_PCIE_REPLAYS: int
@@ -90,6 +168,7 @@ class _Lib:
     GS_GPU_PROCESSES: int
     GS_GPU_READINGS: int
     GS_GPU_RECOVERY_ACTION: int
+    GS_GPU_REMAP_BANKS_EMPTY: int
     GS_GPU_REMAP_FAILED: int
     GS_GPU_REMAP_PENDING: int
     GS_GPU_REMAP_UNC: int
@@ -99,7 +178,9 @@ class _Lib:
     GS_GPU_SRAM_THRESHOLD: int
     GS_GPU_SRAM_UNC_VOLATILE: int
     GS_GPU_TEMPERATURE: int
+    GS_GPU_TEMPERATURE_MARGIN: int
     GS_GPU_TEMPERATURE_MEMORY: int
+    GS_GPU_TEMPERATURE_MEMORY_MAX: int
     GS_GPU_TEMPERATURE_SLOWDOWN: int
     GS_GPU_TEXT: int
     GS_GPU_UNREPAIRABLE: int
@@ -113,17 +194,29 @@ class _Lib:
     GS_HOSTS_MAX: int
     GS_IFACE_MAX: int
     GS_KEY_SIZE: int
+    GS_KLOG_LOADED: int
+    GS_KLOG_OTHER: int
+    GS_KLOG_SXID: int
+    GS_KLOG_XID: int
     GS_MAC_SIZE: int
     GS_MASTER_IP: int
     GS_MASTER_NAME: int
     GS_NAME_SIZE: int
     GS_NONCE_SIZE: int
     GS_NO_RANK: int
+    GS_OK: int
     GS_PATH_SIZE: int
     GS_PLAN_FAIL: int
     GS_PLAN_INJECT: int
     GS_PLAN_NOOP: int
     GS_PLAN_TEXT_SIZE: int
+    GS_POLICY_FILE_MAX: int
+    GS_POLICY_GRACE: int
+    GS_POLICY_LIMIT: int
+    GS_POLICY_MODELS: int
+    GS_POLICY_MODEL_SIZE: int
+    GS_POLICY_RETRIES: int
+    GS_POLICY_SEVERITY: int
     GS_PORT_MAX: int
     GS_PORT_MIN: int
     GS_PORT_RANGES: int
@@ -180,6 +273,11 @@ class _Lib:
     GS_ROOT_STRANGER_US: int
     GS_ROOT_WAITING: int
     GS_SETTLE_US: int
+    GS_SEVERITIES: int
+    GS_SEVERITY_FAIL: int
+    GS_SEVERITY_INFO: int
+    GS_SEVERITY_OFF: int
+    GS_SEVERITY_WARN: int
     GS_SLURMD_ALIVE: int
     GS_SLURMD_MUTE: int
     GS_SLURMD_UNKNOWN: int
@@ -195,6 +293,7 @@ class _Lib:
     GS_TASK_ARRIVED: int
     GS_TASK_ENDED: int
     GS_TEXT_SIZE: int
+    GS_UNKNOWN: int
     GS_VALUE_LOCAL_RANK: int
     GS_VALUE_LOCAL_WORLD_SIZE: int
     GS_VALUE_MASTER: int
@@ -222,8 +321,10 @@ class _Lib:
     GS_VAR_T0: int
     GS_VAR_UNSET: int
     GS_VAR_WORLD_SIZE: int
+    GS_VERDICTS: int
     GS_VISIBLE_MAX: int
     GS_WAITING: int
+    GS_WARN: int
     GS_WARN_DUPLICATE_GPU: int
     GS_WARN_ENV_REPLACED: int
     GS_WARN_GPU_BINDING: int
@@ -233,6 +334,14 @@ class _Lib:
     GS_WARN_WORLD_MISMATCH: int
     GS_WHY_REASON_SIZE: int
     GS_WIRE_VERSION: int
+    GS_XID_APP: int
+    GS_XID_IGNORE: int
+    GS_XID_MAX: int
+    GS_XID_PCI: int
+    GS_XID_REBOOT: int
+    GS_XID_RESET: int
+    GS_XID_TEXT: int
+    GS_XID_WATCH: int
     def gs_abort_decode(self, *args: object) -> int: ...
     def gs_abort_encode(self, *args: object) -> None: ...
     def gs_amd_open(self, *args: object) -> None: ...
@@ -241,6 +350,8 @@ class _Lib:
     def gs_arrivals_count(self, *args: object) -> int: ...
     def gs_arrivals_encode(self, *args: object) -> None: ...
     def gs_arrivals_get(self, *args: object) -> None: ...
+    def gs_check_find(self, *args: object) -> int: ...
+    def gs_check_get(self, *args: object) -> CData: ...
     def gs_counts_free(self, counts: CData) -> None: ...
     def gs_env_preset_next(self, n: int, ret_name: CData, ret_bit: CData) -> bool: ...
     def gs_env_var_name(self, var: int) -> CData: ...
@@ -280,11 +391,17 @@ class _Lib:
     def gs_go_encode(self, *args: object) -> None: ...
     def gs_gpu_code_name(self, *args: object) -> CData: ...
     def gs_gpu_code_of(self, *args: object) -> int: ...
+    def gs_gpu_code_verdict(self, *args: object) -> int: ...
     def gs_gpu_line(self, *args: object) -> CData: ...
     def gs_gpu_reading_name(self, *args: object) -> CData: ...
     def gs_gpu_reading_unit(self, *args: object) -> CData: ...
+    def gs_gpu_sane(self, *args: object) -> bool: ...
+    def gs_gpucontext_init(self, *args: object) -> None: ...
+    def gs_gpurule_judge(self, *args: object) -> int: ...
+    def gs_gpurule_odd(self, *args: object) -> int: ...
     def gs_gpus_init(self, *args: object) -> None: ...
     def gs_gpus_line(self, *args: object) -> CData: ...
+    def gs_gpuverdict_free(self, *args: object) -> None: ...
     def gs_header_decode(self, *args: object) -> int: ...
     def gs_header_encode(self, *args: object) -> None: ...
     def gs_hello_decode(self, *args: object) -> int: ...
@@ -312,8 +429,13 @@ class _Lib:
     def gs_nvml_read(self, *args: object) -> None: ...
     def gs_nvml_sample(self, *args: object) -> int: ...
     def gs_outcome_name(self, *args: object) -> CData: ...
+    def gs_pci_normalise(self, *args: object) -> bool: ...
     def gs_plan_reason_name(self, reason: int) -> CData: ...
     def gs_plan_warning_name(self, bit: int) -> CData: ...
+    def gs_policy_find(self, *args: object) -> CData: ...
+    def gs_policy_init(self, *args: object) -> None: ...
+    def gs_policy_load(self, *args: object) -> int: ...
+    def gs_policy_parse(self, *args: object) -> int: ...
     def gs_port_candidate(
         self,
         rules: CData,
@@ -327,11 +449,11 @@ class _Lib:
     def gs_portrules_init(self, rules: CData) -> None: ...
     def gs_probe_decode(self, *args: object) -> int: ...
     def gs_probe_encode(self, *args: object) -> None: ...
-    def gs_proc_is_doomed(self, *args: object) -> CData: ...
     def gs_probe_line_read(self, *args: object) -> int: ...
     def gs_probe_start(self, *args: object) -> int: ...
     def gs_probe_step(self, *args: object) -> int: ...
     def gs_probe_stop(self, *args: object) -> None: ...
+    def gs_proc_is_doomed(self, *args: object) -> CData: ...
     def gs_proc_oom_kills(self, *args: object) -> int: ...
     def gs_proc_read(self, *args: object) -> CData: ...
     def gs_random(self, *args: object) -> int: ...
@@ -350,6 +472,7 @@ class _Lib:
     def gs_root_send_report(self, *args: object) -> None: ...
     def gs_root_step(self, *args: object) -> CData: ...
     def gs_root_wake(self, *args: object) -> None: ...
+    def gs_severity_name(self, *args: object) -> CData: ...
     def gs_sha_block(self, *args: object) -> None: ...
     def gs_sha_block_plain(self, *args: object) -> None: ...
     def gs_spec_arg(self, spec: CData, arg: bytes, error: CData) -> int: ...
@@ -375,6 +498,9 @@ class _Lib:
         self, text: bytes, ret_counts: CData, ret_nodes: CData, error: CData
     ) -> int: ...
     def gs_text_free(self, text: CData) -> None: ...
+    def gs_verdict_name(self, *args: object) -> CData: ...
+    def gs_verdict_read(self, *args: object) -> bool: ...
+    def gs_verdict_worst(self, *args: object) -> int: ...
     def gs_visible_count(self, value: bytes | CData) -> int: ...
     def gs_visible_index(
         self,
@@ -385,6 +511,13 @@ class _Lib:
     ) -> int: ...
     def gs_why_text(self, *args: object) -> None: ...
     def gs_wire_free(self, *args: object) -> None: ...
+    def gs_xid_class_action(self, *args: object) -> CData: ...
+    def gs_xid_class_verdict(self, *args: object) -> int: ...
+    def gs_xid_info(self, *args: object) -> CData: ...
+    def gs_xid_read(self, *args: object) -> int: ...
+    def gs_xidlog_add(self, *args: object) -> None: ...
+    def gs_xidlog_class(self, *args: object) -> int: ...
+    def gs_xidlog_init(self, *args: object) -> None: ...
 
 ffi: _FFI
 lib: _Lib

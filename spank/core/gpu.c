@@ -55,6 +55,11 @@ static const struct {
     [GS_GPU_MINOR] = {"minor", ""},
     [GS_GPU_NUMA_MEMORY] = {"numa_memory", ""},
     [GS_GPU_INFOROM] = {"inforom", ""},
+    [GS_GPU_TEMPERATURE_MARGIN] = {"temperature_margin", "C"},
+    [GS_GPU_TEMPERATURE_MEMORY_MAX] = {"temperature_memory_max", "C"},
+    [GS_GPU_REMAP_BANKS_EMPTY] = {"remap_banks_empty", "banks"},
+    [GS_GPU_P2P_BROKEN] = {"p2p_broken", "peers"},
+    [GS_GPU_C2C_DOWN] = {"c2c_down", "links"},
 };
 
 static const struct {

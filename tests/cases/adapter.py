@@ -9,8 +9,12 @@ from __future__ import annotations
 import json
 import sys
 import zlib
+from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script
+
+from cases.nodecase import health, procs
 from gangstart import core
 from gangstart.errors import GangstartError
 from gangstart.gang import Gang
@@ -250,7 +254,15 @@ def barrier(given: Json) -> Json:
     }
 
 
-KINDS = {"barrier": barrier, "nodelist": nodelist, "env": env, "port": port, "cvd": cvd}
+KINDS = {
+    "barrier": barrier,
+    "nodelist": nodelist,
+    "env": env,
+    "port": port,
+    "cvd": cvd,
+    "health": health,
+    "procs": procs,
+}
 
 
 def main() -> int:

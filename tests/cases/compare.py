@@ -173,12 +173,81 @@ def cvd(_given: Json, expected: Json, answer: Json) -> Iterator[tuple[str, bool]
     )
 
 
+def health_gpus(expected: Json, gpus: dict[int, Json]) -> Iterator[tuple[str, bool]]:
+    """The records of single GPUs."""
+    if "bad_gpus" in expected:
+        bad = sorted(i for i, g in gpus.items() if g.get("ok") is False)
+        yield (
+            f"bad GPUs are {expected['bad_gpus']}",
+            bad == sorted(expected["bad_gpus"]),
+        )
+    for i in expected.get("bad_or_warn_gpus", []):
+        told = gpus.get(i, {})
+        noted = told.get("ok") is False or bool(told.get("warn"))
+        yield f"GPU {i} is not plainly ok", noted
+    if "gpus_recorded" in expected:
+        recorded = sum(1 for g in gpus.values() if g.get("uuid"))
+        yield "the other GPUs are recorded", recorded >= expected["gpus_recorded"]
+    for i, names in expected.get("null_fields", {}).items():
+        for name in names:
+            yield (
+                f"{name} of GPU {i} is null",
+                gpus.get(int(i), {}).get(name, 0) is None,
+            )
+    for i, reasons in expected.get("throttle_reasons", {}).items():
+        said = gpus.get(int(i), {}).get("throttle_reasons")
+        yield f"clock reasons of GPU {i} are {reasons}", said == reasons
+    if expected.get("name_is_str"):
+        yield (
+            "every name is text",
+            all(isinstance(g["name"], str) for g in gpus.values()),
+        )
+
+
+def health(_given: Json, expected: Json, answer: Json) -> Iterator[tuple[str, bool]]:
+    """The node's verdict, the codes, what is recorded of which GPU."""
+    yield "there is a verdict", isinstance(answer.get("node_ok"), bool)
+    for name in ("node_ok", "drain", "kill_running"):
+        if name in expected:
+            yield f"{name} is {expected[name]}", answer.get(name) is expected[name]
+    for code in expected.get("codes", []) + expected.get("warn", []):
+        yield f"it says {code}", code in codes_of(answer)
+    for code in expected.get("not_codes", []):
+        yield f"it does not say {code}", code not in codes_of(answer)
+    yield from health_gpus(expected, {g["index"]: g for g in answer.get("gpus") or []})
+    mine = answer.get("job_gpus") or []
+    if "job_gpus" in expected:
+        yield "the job's GPUs are counted right", len(mine) == len(expected["job_gpus"])
+    for told, wanted in zip(mine, expected.get("job_gpus", []), strict=False):
+        for name, value in wanted.items():
+            yield f"{name} of a GPU of the job is {value}", told.get(name) == value
+
+
+def procs(_given: Json, expected: Json, answer: Json) -> Iterator[tuple[str, bool]]:
+    """Who is left over, and nobody else."""
+    listed = answer.get("orphans")
+    found = set(listed or [])
+    same = isinstance(listed, list) and found == set(expected["orphans"])
+    yield f"orphans are {expected['orphans']}", same
+    yield "no innocent is listed", not found & set(expected["not"])
+    for code in expected.get("codes", []):
+        yield f"it says {code}", code in codes_of(answer)
+    for name in ("ports", "shm"):
+        if name in expected:
+            told = sorted(answer.get(name) or [])
+            yield f"{name} are {expected[name]}", told == sorted(expected[name])
+    spared = set(expected.get("shm_not", []))
+    yield "no shared memory in use is listed", not spared & set(answer.get("shm") or [])
+
+
 KINDS = {
     "nodelist": nodelist,
     "env": env,
     "port": port,
     "barrier": barrier,
     "cvd": cvd,
+    "health": health,
+    "procs": procs,
 }
 
 
