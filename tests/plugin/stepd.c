@@ -1,4 +1,5 @@
 /* stepd.c - slurmstepd of one node: all tasks are forked before any is released. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <slurm/slurm.h>
@@ -114,8 +115,10 @@ static void run_tasks(void)
     if (count)
         fork_tasks(releases);
     post_fork(count);
+    /* Like slurmstepd, which blocks it: a task killed this early closed its end. */
+    signal(SIGPIPE, SIG_IGN);
     for (uint32_t i = 0; i < count; i++) {
-        if (write(releases[i], "", 1) != 1)
+        if (write(releases[i], "", 1) != 1 && errno != EPIPE)
             die("release");
         close(releases[i]);
     }
