@@ -29,6 +29,7 @@ slurmd        cmd:slurmd                     the private cluster's nodes
 slurm-client  cmd:srun                       srun, sbatch, scontrol
 munge         cmd:munged                     the private cluster's authentication
 iproute2      cmd:ip                         network namespaces as nodes
+nftables      cmd:nft                        tests of networks that lose packets
 "
 LINT_PACKAGES="
 cppcheck      cmd:cppcheck                   static analysis; the other linters come from PyPI
