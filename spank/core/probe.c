@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -13,43 +12,12 @@
 #include "error_private.h"
 #include "probe.h"
 #include "procfs.h"
+#include "spawn_private.h"
 
 /* 64 GPUs with a line per query need a tenth of it. */
 #define MOST_BYTES (8 * 1024 * 1024)
 #define REAP_TRIES 20
 #define REAP_NS 5000000
-
-static int spawn(const char *const *argv, int out, int *ret_pid)
-{
-    char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", locale[] = "LC_ALL=C";
-    char *env[] = {path, locale, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    pid_t pid = 0;
-    int rc;
-
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, out, 1);
-    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
-                                 | POSIX_SPAWN_SETPGROUP);
-    /* posix_spawn() promises to leave argv alone; its type is older than const. */
-    rc = posix_spawn(
-        &pid, argv[0], &actions, &attributes, (char *const *)(uintptr_t)argv, env);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    *ret_pid = (int)pid;
-    return -rc;
-}
 
 /* What to run; at most the program, two flags, three options with a value and NULL. */
 static void command(const struct gs_probe_ask *ask, const char *ret_argv[10])
@@ -95,7 +63,7 @@ int gs_probe_start(struct gs_probe_run *probe,
     /* Only this end: the program shall wait when nobody reads, not lose lines. */
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     command(ask, argv);
-    rc = spawn(argv, ends[1], &probe->pid);
+    rc = gs_spawn(argv, ends[1], &probe->pid);
     close(ends[1]);
     if (rc < 0) {
         close(ends[0]);

@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "resolve_private.h"
+#include "spawn_private.h"
 
 #define GETENT "/usr/bin/getent"
 
@@ -36,44 +36,15 @@ bool gs_resolve_is_name(const char *text)
     return true;
 }
 
-static int spawn(const char *name, int out, pid_t *ret_pid)
-{
-    char program[] = "getent", database[] = "ahosts", end[] = "--", host[256];
-    char path[] = "PATH=/usr/bin:/bin", locale[] = "LC_ALL=C";
-    char *argv[] = {program, database, end, host, NULL}, *env[] = {path, locale, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    int rc;
-
-    snprintf(host, sizeof(host), "%s", name);
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, out, 1);
-    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
-                                 | POSIX_SPAWN_SETPGROUP);
-    rc = posix_spawn(ret_pid, GETENT, &actions, &attributes, argv, env);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    return -rc;
-}
-
 int gs_resolver_start(struct gs_resolver *resolver, const char *name, int64_t now_us)
 {
+    const char *argv[] = {GETENT, "ahosts", "--", name, NULL};
     int ends[2], rc;
 
     memset(resolver, 0, sizeof(*resolver));
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return -errno;
-    rc = spawn(name, ends[1], &resolver->pid);
+    rc = gs_spawn(argv, ends[1], &resolver->pid);
     close(ends[1]);
     if (rc < 0) {
         close(ends[0]);

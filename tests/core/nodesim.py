@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from core.c import Struct, ffi, lib, new
 from core.gangs import JOB, STEP, Gang
+from core.messages import finish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,17 +27,6 @@ if TYPE_CHECKING:
 VERSION = "0.1.0"
 DEADLINE_S = 20.0
 SEAL = 32
-
-
-def body_of(encode: Struct, *arguments: object) -> bytes:
-    """Bytes that an encoder of the core appends."""
-    buffer = new("gs_buffer")
-    encode(buffer, *arguments)
-    try:
-        assert not buffer.failed
-        return bytes(ffi.buffer(buffer.data, buffer.size)) if buffer.size else b""
-    finally:
-        lib.gs_wire_free(buffer)
 
 
 def close_all(root: Struct, gang: Gang, sockets: list[socket.socket]) -> None:
@@ -173,7 +163,7 @@ class Node:
             "wall_us": time.time_ns() // 1000,
         }
         hello = new("gs_hello", **(fields | odd))
-        return body_of(lib.gs_hello_encode, hello, ffi.new("uint32_t[]", ranks))
+        return finish(lib.gs_hello_encode, hello, ffi.new("uint32_t[]", ranks))
 
     def hello(self, **odd: object) -> None:
         """Say hello; from then on its nonce is part of every seal."""
@@ -191,17 +181,17 @@ class Node:
         arrivals = ffi.new("struct gs_arrival[]", rows)
         self.send(
             lib.GS_FRAME_ARRIVED,
-            body_of(lib.gs_arrivals_encode, self.index, arrivals, len(rows)),
+            finish(lib.gs_arrivals_encode, self.index, arrivals, len(rows)),
         )
 
     def fail(self, **fields: object) -> None:
         """Tell that a task or this node cannot start."""
         fail = new("gs_fail", **({"node_index": self.index} | fields))
-        self.send(lib.GS_FRAME_FAIL, body_of(lib.gs_fail_encode, fail))
+        self.send(lib.GS_FRAME_FAIL, finish(lib.gs_fail_encode, fail))
 
     def offer(self, master: Struct) -> None:
         """Offer addresses as rank 0's node."""
-        self.send(lib.GS_FRAME_MASTER, body_of(lib.gs_master_encode, master))
+        self.send(lib.GS_FRAME_MASTER, finish(lib.gs_master_encode, master))
 
     def reach(self, round_: int, result: int = 0, **fields: object) -> None:
         """Answer a probe."""
@@ -211,7 +201,7 @@ class Node:
             "result": result,
         }
         reach = new("gs_reach", **(known | fields))
-        self.send(lib.GS_FRAME_REACH, body_of(lib.gs_reach_encode, reach))
+        self.send(lib.GS_FRAME_REACH, finish(lib.gs_reach_encode, reach))
 
     def probe(self) -> Struct:
         """Receive frames up to a probe."""
