@@ -3,6 +3,7 @@
  * A peer that breaks the rules is dropped; before its hello that concerns nobody,
  * after it the node counts as lost. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #include "error_private.h"
 #include "net_private.h"
 #include "root_private.h"
+
+#define PAUSE_MS 10 /* when srun itself holds every descriptor it may have */
 
 static void watch_out(struct gs_root *root, struct gs_peer *peer)
 {
@@ -138,15 +141,32 @@ static uint32_t strangers_max(const struct gs_root *root)
     return GS_ROOT_STRANGERS + root->gang->node_count - root->gang->connected_count;
 }
 
+/* accept() failed for want of a descriptor, which it does with an empty queue too. A
+ * connection that stays in the queue would wake us again at once. */
+static void make_room(struct gs_root *root, int64_t now_us)
+{
+    struct pollfd queue = {.fd = root->listen_fd, .events = POLLIN};
+
+    if (poll(&queue, 1, 0) <= 0)
+        return;
+    if (root->stranger_count)
+        drop_oldest_stranger(root, now_us);
+    else
+        poll(NULL, 0, PAUSE_MS);
+}
+
 void gs_peers_accept(struct gs_root *root, int64_t now_us)
 {
-    int fd;
-
     /* As much as can wait, since a full queue costs others 1 s; but a crowd must not
      * drive out who came with it before that one had a chance to say a word. */
-    for (uint32_t n = 0;
-         n < strangers_max(root) / 2 && (fd = gs_net_accept(root->listen_fd)) >= 0;
-         n++) {
+    for (uint32_t n = 0; n < strangers_max(root) / 2; n++) {
+        int fd = gs_net_accept(root->listen_fd);
+        if (fd == -EMFILE || fd == -ENFILE) {
+            make_room(root, now_us);
+            return;
+        }
+        if (fd < 0)
+            return;
         if (root->stranger_count >= strangers_max(root))
             drop_oldest_stranger(root, now_us);
         welcome(root, fd, now_us);

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import struct
+import time
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
@@ -321,6 +323,27 @@ def test_a_crowd_does_not_drive_out_the_node_that_came_with_it() -> None:
         root.stranger()
     kind, node.nonce_root = node.receive()
     assert kind == lib.GS_FRAME_CHALLENGE
+    node.hello()
+    root.until(lambda: node.is_known, "the node is known")
+    node.arrive()
+    assert root.decided()[0] == RELEASED
+
+
+def test_a_stranger_makes_room_when_srun_is_out_of_descriptors() -> None:
+    root = Root(Gang(1))
+    stranger = root.stranger()
+    root.settle(2)
+    node = Node(root, 0)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with closing(stranger), closing(os.fdopen(os.dup(0))) as last:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (last.fileno() + 1, limits[1]))
+        begun = time.monotonic()
+        try:
+            kind, node.nonce_root = node.receive()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert kind == lib.GS_FRAME_CHALLENGE
+    assert time.monotonic() - begun < lib.GS_ROOT_STRANGER_US / 1e6  # not by its age
     node.hello()
     root.until(lambda: node.is_known, "the node is known")
     node.arrive()
