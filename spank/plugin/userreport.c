@@ -83,9 +83,10 @@ static bool default_dir(const char *cluster, char dir[GS_SPEC_REPORT_SIZE])
                  have_state ? state : home,
                  have_state ? "" : "/.local/state",
                  cluster);
-    /* A home that is not there is not ours to make. */
+    /* XDG_STATE_HOME is to be made where it is missing, says the XDG Base Directory
+     * Specification; a home that is not there is not ours to make. */
     return n > 0 && n < GS_SPEC_REPORT_SIZE - 64
-           && access(have_state ? state : home, F_OK) == 0 && make_dirs(dir);
+           && (have_state || access(home, F_OK) == 0) && make_dirs(dir);
 }
 
 /* Only a plain file, or nothing, may be in the place of the report: a rename would

@@ -44,6 +44,18 @@ def test_a_step_that_does_not_ask_is_left_alone(slurm: Slurm) -> None:
     assert not [name for name in slurm.found(0)["env"] if "GANG" in name]
 
 
+def test_a_missing_state_folder_is_made_but_a_missing_home_is_not(
+    slurm: Slurm, tmp_path: Path
+) -> None:
+    state, home = tmp_path / "new" / "state", tmp_path / "no-home"
+    for env in ({"XDG_STATE_HOME": str(state)}, {"HOME": str(home)}):
+        run = slurm.srun("--gang-start=20", nodes=PAIR, env=env)
+        assert run.finish() == 0, run.stderr
+
+    assert len(list((state / "gangstart").rglob("*.json"))) == 1
+    assert not home.exists()
+
+
 @pytest.mark.parametrize(
     ("flag", "env"),
     [("--gang-start=off", {}), ("", {"SLURM_GANG_START": "off"})],
