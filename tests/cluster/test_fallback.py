@@ -193,7 +193,7 @@ def narrow(gang: Gang) -> Iterator[Gang]:
     until(lambda: gang.pids("slurmd") != {}, "the nodes")
     done = gang.cluster.run(["ip", "link", "set", "eth0", "mtu", "1280"], node="n2")
     if done.returncode != 0:
-        pytest.skip(done.stderr)
+        pytest.skip(f"ip link set eth0 mtu 1280: {done.stderr.strip()}")
     yield gang
     gang.cluster.run(["ip", "link", "set", "eth0", "mtu", "1500"], node="n2")
 

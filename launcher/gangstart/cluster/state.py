@@ -118,7 +118,7 @@ def release(base: Path, name: str) -> None:
     if entry.is_symlink():
         entry.unlink()
     for directory in (base, base.parent):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # other clusters still live there
             directory.rmdir()
 
 
