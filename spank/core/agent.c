@@ -103,10 +103,13 @@ void gs_agent_launch_failed(struct gs_agent *agent)
     wake(agent);
 }
 
-void gs_agent_stop(struct gs_agent *agent)
+unsigned gs_agent_stop(struct gs_agent *agent)
 {
+    unsigned late_ms = atomic_load(&agent->decides) ? GS_DECIDER_LATE_MS : 0;
+
     atomic_store(&agent->stop, true);
     wake(agent);
+    return 2 * GS_AGENT_STOP_US / 1000 + late_ms;
 }
 
 static int on_go(struct gs_agent *agent, const struct gs_frame *frame, int64_t now_us)
@@ -385,7 +388,7 @@ void gs_agent_run(struct gs_agent *agent)
     gs_hold_release(&agent->hold);
     gs_relay_close(&agent->relay);
     gs_conn_close(&agent->conn);
+    gs_agent_see_off(agent);
     gs_decider_stop(agent->decider);
     agent->decider = NULL;
-    gs_agent_see_off(agent);
 }

@@ -58,6 +58,7 @@ static void decide_here(struct gs_agent *agent, const char *why)
     }
     memcpy(conf.key, agent->conf.key, sizeof(conf.key));
     agent->decider = gs_decider_start(&conf, fd, &error);
+    atomic_store(&agent->decides, agent->decider);
     explicit_bzero(conf.key, sizeof(conf.key));
     if (!agent->decider) {
         gs_agent_give_up(agent, 0, error.text);

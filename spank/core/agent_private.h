@@ -70,7 +70,8 @@ struct gs_agent {
     struct gs_resolver first_resolver;
     struct gs_relay relay; /* on the first node */
     struct gs_decider *decider;
-    uint32_t *ranks; /* by local index */
+    _Atomic bool decides; /* there was one: others may still need it */
+    uint32_t *ranks;      /* by local index */
     bool master_sent;
     int64_t begun_us, try_us, ping_us, decided_us, stop_us;
     uint32_t tries, again;
@@ -107,12 +108,12 @@ void gs_agent_run(struct gs_agent *agent);
 
 /* From other threads: a task was forked; it ended with this wait status; the launch
  * failed before the tasks were released; end as soon as srun has heard of it all and,
- * if it has decided, the report is here, within GS_AGENT_STOP_US. The last three wake
- * the agent. */
+ * if it has decided, the report is here. The last three wake the agent.
+ * gs_agent_stop() returns the ms within which it ends, unless stuck in the kernel. */
 void gs_agent_task_forked(struct gs_agent *agent, uint32_t local, int pid);
 void gs_agent_task_exit(struct gs_agent *agent, uint32_t local, int status);
 void gs_agent_launch_failed(struct gs_agent *agent);
-void gs_agent_stop(struct gs_agent *agent);
+unsigned gs_agent_stop(struct gs_agent *agent);
 
 /* Parts of the agent: agent_connect.c. */
 void gs_agent_connect_begin(struct gs_agent *agent, int64_t now_us);

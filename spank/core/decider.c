@@ -78,13 +78,25 @@ static void send_reports(struct gs_decider *decider)
     gs_text_free(head);
 }
 
-/* slurmstepd waits to end, the decision is told, and nobody's goodbye is worth making
- * it leave things behind. */
+/* A node that comes after a refusal would find nobody here, which looks like a first
+ * node that is late itself, and wait for all of T: so somebody stays to tell it. */
+static bool awaits_late_nodes(const struct gs_decider *decider)
+{
+    const struct gs_gang *gang = decider->gang;
+
+    return gang->outcome == GS_REFUSED && !gs_root_all_gone(decider->root)
+           && gs_clock_now_us() < gang->decided_us + GS_DECIDER_LATE_MS * 1000;
+}
+
+/* Else: slurmstepd waits to end, the decision is told, and nobody's goodbye is worth
+ * making it leave things behind. */
 static bool must_leave(const struct gs_decider *decider, enum gs_rootevent event)
 {
     int64_t end_us = atomic_load(&decider->end_us);
 
-    return event == GS_ROOT_ENDING && end_us && gs_clock_now_us() > end_us + LAST_US;
+    if (event < GS_ROOT_ENDING || awaits_late_nodes(decider))
+        return false;
+    return event == GS_ROOT_DONE || (end_us && gs_clock_now_us() > end_us + LAST_US);
 }
 
 static void *decide(void *arg)
@@ -96,7 +108,7 @@ static void *decide(void *arg)
         event = gs_root_step(decider->root, STEP_MS);
         if (event == GS_ROOT_DECIDED)
             send_reports(decider);
-    } while (event != GS_ROOT_DONE && !must_leave(decider, event));
+    } while (!must_leave(decider, event));
     return NULL;
 }
 

@@ -11,6 +11,9 @@
 #include "spec.h"
 #include "wire.h"
 
+/* After a refusal, for nodes that have not come yet. */
+#define GS_DECIDER_LATE_MS 3000
+
 struct gs_deciderconf {
     uint8_t key[GS_KEY_SIZE];
     struct gs_hello hello; /* identity and size of the step */
@@ -28,7 +31,8 @@ struct gs_decider;
 struct gs_decider *gs_decider_start(const struct gs_deciderconf *conf,
                                     int listen_fd,
                                     struct gs_error *error);
-/* Ends it (undecided: refused) and frees. NULL is fine. */
+/* Ends it (undecided: refused) and frees; after a refusal this takes as long as nodes
+ * are missing, GS_DECIDER_LATE_MS at most. NULL is fine. */
 void gs_decider_stop(struct gs_decider *decider);
 
 #endif

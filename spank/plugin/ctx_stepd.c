@@ -23,7 +23,6 @@
 #include "hostlist.h"
 
 #define LAUNCH_FAILED_MS 1500
-#define JOIN_MS 2000
 
 static struct {
     bool active, unparked, running;
@@ -342,6 +341,7 @@ static bool join_within(unsigned ms)
 
 int gs_stepd_exit(void)
 {
+    unsigned within_ms;
     bool joined = false;
 
     if (!stepd.running || getpid() != stepd.step.stepd_pid)
@@ -353,8 +353,8 @@ int gs_stepd_exit(void)
         sem_post(&stepd.park);
         joined = join_within(LAUNCH_FAILED_MS);
     }
-    gs_agent_stop(stepd.agent);
-    joined = joined || join_within(JOIN_MS);
+    within_ms = gs_agent_stop(stepd.agent);
+    joined = joined || join_within(within_ms);
     if (!joined) /* stuck in the kernel: leave it, the code stays mapped */
         return 0;
     if (stepd.agent->end.text[0])

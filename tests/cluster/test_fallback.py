@@ -92,6 +92,23 @@ def test_a_task_that_ends_early_is_refused_by_the_first_node(by_node: Gang) -> N
     assert by_node.started() == []
 
 
+def test_a_node_that_comes_after_a_refusal_is_told_by_the_first_node(
+    by_node: Gang,
+) -> None:
+    go_on = by_node.folder / "go-on"
+    env = sabotage("post_opt", "2", f"hold={go_on}")
+    running = by_node.start(
+        ["srun", *EVERYBODY, "--gang-start=2", *by_node.trace()], env=env
+    )
+    until(lambda: "refused after 2" in running.text("err"), "the refusal")
+    go_on.touch()
+    ran = running.wait(PATIENCE)
+    assert refusal_by_node(ran).startswith("n3 ")
+    assert ran.code == 75, ran.err
+    by_node.clean(10)
+    assert by_node.started() == []
+
+
 def refusal_by_node(ran: Ran) -> str:
     """Return the one line about nodes in a refusal that a node told."""
     rows = [line.strip() for line in ran.told if re.match(r"  n\d", line)]
