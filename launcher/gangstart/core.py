@@ -44,13 +44,17 @@ class Keeper:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._alive: list[CData] = []
+        self._alive: list[object] = []
 
     def new(self, ctype: str, init: object = None) -> CData:
         """Like ``ffi.new``; the memory lives as long as the keeper."""
         made = ffi.new(ctype, init)
         self._alive.append(made)
         return made
+
+    def hold(self, thing: object) -> None:
+        """Keep something alive that owns memory which C code points to."""
+        self._alive.append(thing)
 
     def string(self, value: str | None) -> CData:
         """``const char *``, NULL for None."""

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@
 #include "wire_private.h"
 
 #define GS_AGENT_SLICE_MS 100
-#define POLL_MAX (8 + GS_PROOF_PEERS)
+#define POLL_MAX (9 + GS_PROOF_PEERS)
 
 struct gs_agent *gs_agent_create(const struct gs_agentconf *conf)
 {
@@ -64,6 +65,7 @@ void gs_agent_destroy(struct gs_agent *agent)
     if (agent->report_open)
         gs_spoolfile_cancel(&agent->report);
     gs_resolver_stop(&agent->first_resolver);
+    gs_agent_health_end(agent);
     gs_mac_wipe(&agent->mac);
     explicit_bzero(agent->conf.key, sizeof(agent->conf.key));
     free(agent->ranks);
@@ -78,10 +80,7 @@ void gs_agent_destroy(struct gs_agent *agent)
 
 static void wake(struct gs_agent *agent)
 {
-    uint64_t one = 1;
-    ssize_t put = write(agent->conf.wake_fd, &one, sizeof(one));
-
-    (void)put; /* a full eventfd wakes just as well */
+    eventfd_write(agent->conf.wake_fd, 1); /* a full one wakes just as well */
 }
 
 void gs_agent_task_forked(struct gs_agent *agent, uint32_t local, int pid)
@@ -321,6 +320,9 @@ static void wait_for_events(struct gs_agent *agent)
     if (agent->probe_resolver.active)
         fds[count++] =
             (struct pollfd){.fd = agent->probe_resolver.fd, .events = POLLIN};
+    if (gs_agent_health_fd(agent) >= 0)
+        fds[count++] =
+            (struct pollfd){.fd = gs_agent_health_fd(agent), .events = POLLIN};
     if (poll(fds, count, agent->kin_pending ? 1 : GS_AGENT_SLICE_MS) > 0
         && fds[0].revents)
         while (read(agent->conf.wake_fd, &drained, sizeof(drained)) > 0)
@@ -369,6 +371,7 @@ void gs_agent_run(struct gs_agent *agent)
 {
     int64_t now_us = gs_clock_now_us();
 
+    gs_agent_health_begin(agent, now_us);
     gs_agent_connect_begin(agent, now_us);
     while (!agent->finished && !must_stop(agent, now_us)) {
         int rc = 0;
@@ -376,6 +379,8 @@ void gs_agent_run(struct gs_agent *agent)
             gs_agent_connect_step(agent, now_us);
         else if (agent->conn.fd >= 0)
             rc = talk(agent, now_us);
+        if (rc == 0)
+            rc = gs_agent_health_step(agent, now_us);
         if (rc < 0)
             on_broken(agent, -rc, now_us);
         if (agent->decided_us)
@@ -385,6 +390,7 @@ void gs_agent_run(struct gs_agent *agent)
         now_us = gs_clock_now_us();
     }
     gs_page_abort(agent->conf.page, 75);
+    gs_agent_health_end(agent);
     gs_hold_release(&agent->hold);
     gs_relay_close(&agent->relay);
     gs_conn_close(&agent->conn);

@@ -237,7 +237,7 @@ void gs_agent_unsay(struct gs_agent *agent)
 
     if (!agent->joined)
         return;
-    agent->joined = agent->master_sent = false;
+    agent->joined = agent->master_sent = agent->health.sent = false;
     agent->exits = 0;
     memset(agent->arrival_sent, 0, slots * sizeof(*agent->arrival_sent));
     memset(agent->exit_sent, 0, slots * sizeof(*agent->exit_sent));

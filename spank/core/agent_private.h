@@ -15,6 +15,7 @@
 #include "conn_private.h"
 #include "decider_private.h"
 #include "error.h"
+#include "health.h"
 #include "hold_private.h"
 #include "page_private.h"
 #include "proof_private.h"
@@ -53,11 +54,22 @@ struct gs_agentconf {
     char user_address[GS_NAME_SIZE]; /* the user's own MASTER_ADDR, "" = none */
     char user_port[GS_ADDR_SIZE];    /* the user's own MASTER_PORT, "" = none */
     struct gs_holdconf hold;
-    char spool_dir[GS_PATH_SIZE]; /* the step's sys/, "" = keep no report */
+    char probe_path[GS_SPEC_PATH_SIZE];  /* gangstart-probe, "" = none */
+    char policy_path[GS_SPEC_PATH_SIZE]; /* gangstart.conf, "" = the defaults */
+    bool policy_optional;                /* it need not be there */
+    char spool_dir[GS_PATH_SIZE];        /* the step's sys/, "" = keep no report */
     char complaint[GS_TEXT_SIZE]; /* this node's configuration cannot work; why */
     struct gs_page *page;         /* not owned */
     int wake_fd;                  /* eventfd written by tasks and hooks; not owned */
     int stepd_pid;
+};
+
+/* The look at the node's GPUs: agent_health.c. */
+struct gs_agenthealth {
+    struct gs_policy *policy;
+    struct gs_health *look; /* NULL: not wanted, or out of memory */
+    char devices[1024];     /* the step's GPUs as Slurm says, "" = not said */
+    bool kept, sent;
 };
 
 struct gs_agent {
@@ -81,6 +93,7 @@ struct gs_agent {
     struct gs_probe probe;      /* the one whose name is being resolved */
     struct gs_spoolfile report; /* its pieces go there as they come */
     bool kin_pending;           /* a death waits for what its siblings do */
+    struct gs_agenthealth health;
     bool report_open, report_done, bye_sent;
     bool report_lost; /* too large, or not to be written: no piece is kept any more */
     size_t report_size;
@@ -122,6 +135,16 @@ int gs_agent_hello(struct gs_agent *agent, int64_t now_us);
 /* The hello may not have been read: everything is to be told again. */
 void gs_agent_unsay(struct gs_agent *agent);
 void gs_agent_give_up(struct gs_agent *agent, int code, const char *what);
+
+/* agent_health.c. The step is for the loop, connected or not. */
+void gs_agent_health_begin(struct gs_agent *agent, int64_t now_us);
+int gs_agent_health_step(struct gs_agent *agent, int64_t now_us);
+int gs_agent_health_fd(const struct gs_agent *agent);
+void gs_agent_health_end(struct gs_agent *agent);
+
+/* Copies a text that a task may have written and may be changing: what is not printable
+ * becomes '?'. */
+void gs_copy_clean(char *to, const volatile char *from, size_t size);
 
 /* agent_tasks.c and agent_master.c. */
 int gs_agent_refuse(struct gs_agent *agent, const char *text);

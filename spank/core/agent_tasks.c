@@ -68,9 +68,7 @@ static int send_arrivals(struct gs_agent *agent, int64_t now_us)
     return rc;
 }
 
-/* The task's own words may hold anything, and change while they are read: it ran with
- * the user's rights, and its siblings share the page. */
-static void copy_clean(char *to, const volatile char *from, size_t size)
+void gs_copy_clean(char *to, const volatile char *from, size_t size)
 {
     size_t i;
 
@@ -121,7 +119,7 @@ static struct gs_fail describe_exit(struct gs_agent *agent, uint32_t local, int 
     } else if (state == GS_SLOT_CONFIG) {
         fail.kind = GS_FAIL_CONFIG;
         fail.rank = GS_NO_RANK;
-        copy_clean(fail.text, slot->text, sizeof(fail.text));
+        gs_copy_clean(fail.text, slot->text, sizeof(fail.text));
     }
     return fail;
 }

@@ -143,6 +143,7 @@ static struct gs_gang *make_gang(const struct gs_deciderconf *conf)
     gang->step_id = conf->hello.step_id;
     gang->restart_count = conf->hello.restart_count;
     gang->wiring = true;
+    gang->health = gs_gang_health_mode(conf->spec);
     snprintf(gang->step_nodes, sizeof(gang->step_nodes), "%s", conf->step_nodes);
     return gang;
 }

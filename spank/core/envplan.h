@@ -10,6 +10,7 @@
 #define GS_ENVPLAN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "error.h"
@@ -141,6 +142,14 @@ int gs_envplan_make(const char *const *env,
                     const struct gs_envfacts *facts,
                     struct gs_envplan *ret_plan,
                     struct gs_error *error);
+
+/* Do two tasks of one node use the same GPU? tasks by local rank; ranks: their global
+ * ones, only read. True, and a sentence that names both in ret_text. */
+bool gs_gpubind_shared(const struct gs_taskgpus *tasks,
+                       uint32_t count,
+                       uint32_t *ranks,
+                       char *ret_text,
+                       size_t size);
 
 /* Names of variables in env that a gang start of another step than `step` (NULL: any)
  * left there: all of ours, and MASTER_ADDR/MASTER_PORT only where they still are what

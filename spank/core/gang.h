@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "error.h"
+#include "spec.h"
 #include "wire.h"
 
 /* How long a node whose tasks were all killed waits for company. slurmctld tells the
@@ -43,7 +44,8 @@ enum gs_refusal {
     GS_REFUSAL_UNREACHABLE = 6, /* a node cannot reach rank 0's node */
     GS_REFUSAL_MISMATCH = 7,    /* nodes or ranks do not agree on what the step is */
     GS_REFUSAL_ENDED = 8,       /* Slurm ended the launch before everybody arrived */
-    GS_REFUSAL_PROGRAM = 9      /* some nodes can execute the program, others cannot */
+    GS_REFUSAL_PROGRAM = 9,     /* some nodes can execute the program, others cannot */
+    GS_REFUSAL_HEALTH = 10      /* GPUs are not fit, and the step requires it */
 };
 
 enum gs_task_state {
@@ -67,6 +69,18 @@ struct gs_task {
     int64_t info_us;       /* in that state since */
 };
 
+/* What a node found on its GPUs. */
+struct gs_nodehealth {
+    uint8_t verdict; /* enum gs_verdict */
+    bool none;       /* there is no GPU */
+    bool shared_gpu; /* two tasks would use one GPU */
+    uint32_t counts[4];
+    int64_t took_us, came_us;
+    uint64_t alike;
+    char why[GS_TEXT_SIZE], binding[GS_TEXT_SIZE];
+    char *record; /* JSON */
+};
+
 struct gs_node {
     char name[GS_NAME_SIZE];
     uint32_t *ranks;
@@ -85,6 +99,15 @@ struct gs_node {
     int64_t clock_offset_us;    /* its wall clock minus ours, +- half of hello_rtt_us */
     int64_t hello_rtt_us;       /* -1 = not measured */
     char text[GS_TEXT_SIZE];
+    struct gs_nodehealth *health; /* NULL = not told (yet) */
+};
+
+/* What the step wants to know of its GPUs before it starts. */
+enum gs_gang_health {
+    GS_GANG_HEALTH_OFF,
+    GS_GANG_HEALTH_RECORD,  /* wait for it, at most until T */
+    GS_GANG_HEALTH_REQUIRE, /* a failed check refuses the start */
+    GS_GANG_HEALTH_STRICT   /* so does what is not known */
 };
 
 struct gs_gang {
@@ -96,12 +119,16 @@ struct gs_gang {
     int64_t timeout_us;
     char step_nodes[2048]; /* node list told by a node, "" = none */
     bool wiring;           /* release waits for every node's proof */
+    enum gs_gang_health health;
     struct gs_node *nodes;
     struct gs_task *tasks;
     uint32_t connected_count; /* nodes that said hello */
     uint32_t arrived_count;   /* tasks */
     uint32_t wired_count;     /* nodes */
     uint32_t probed_count;    /* nodes whose probe's result is in */
+    uint32_t health_count;    /* nodes that told about their GPUs */
+    int64_t unfit_us;         /* the first unfit one, -1 = none */
+    int64_t ready_us;         /* all else was ready, -1 = not yet */
     bool compared;            /* all arrived, and they agree about the step */
     uint32_t stale_count;     /* hellos of another step or an earlier run of this one */
     uint32_t ended_count;     /* nodes that ended so */
@@ -112,7 +139,7 @@ struct gs_gang {
     uint32_t suspect_rank;
     enum gs_outcome outcome;
     enum gs_refusal reason;
-    uint8_t code;                 /* exit code of a refusal: 75 or 78 */
+    uint8_t code;                 /* exit code of a refusal: 69, 75 or 78 */
     uint32_t fail_node;           /* node the reason is about, GS_NO_RANK = several */
     uint32_t fail_rank;           /* task the reason is about, GS_NO_RANK = none */
     char fail_text[GS_TEXT_SIZE]; /* what its node knows about it */
@@ -179,6 +206,16 @@ void gs_gang_lost(struct gs_gang *gang,
                   uint32_t node,
                   const char *text,
                   int64_t now_us);
+
+/* What a SPEC asks for. */
+enum gs_gang_health gs_gang_health_mode(const struct gs_spec *spec);
+/* What a node found on its GPUs; the first word counts. 0, -EINVAL: no such node,
+ * -ENOMEM. */
+int gs_gang_health(struct gs_gang *gang,
+                   const struct gs_healthmsg *health,
+                   int64_t now_us);
+/* Whether a node's GPUs are not what the step requires. */
+bool gs_gang_unfit(const struct gs_gang *gang, const struct gs_node *node);
 
 /* A node's result of the current probe round. OK makes it wired. */
 void gs_gang_reach(struct gs_gang *gang, const struct gs_reach *reach);

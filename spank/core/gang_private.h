@@ -18,4 +18,11 @@ void gs_gang_contradict(struct gs_gang *gang,
                         const char *text,
                         int64_t now_us);
 
+/* NULL is fine. */
+void gs_nodehealth_free(struct gs_nodehealth *health);
+
+/* Whether enough is known of the GPUs to start; may refuse. Everything else is ready if
+ * `ready`. */
+bool gs_gang_health_tick(struct gs_gang *gang, bool ready, int64_t now_us);
+
 #endif

@@ -107,6 +107,7 @@ static void compare(struct gs_gang *gang, int64_t now_us)
 enum gs_outcome gs_gang_tick(struct gs_gang *gang, int64_t now_us)
 {
     bool everybody = gang->task_count && gang->arrived_count == gang->task_count;
+    bool ready, known;
 
     if (gang->outcome != GS_WAITING)
         return gang->outcome;
@@ -119,7 +120,9 @@ enum gs_outcome gs_gang_tick(struct gs_gang *gang, int64_t now_us)
         compare(gang, now_us);
     if (gang->outcome != GS_WAITING)
         return gang->outcome;
-    if (everybody && (!gang->wiring || gang->wired_count == gang->node_count))
+    ready = everybody && (!gang->wiring || gang->wired_count == gang->node_count);
+    known = gs_gang_health_tick(gang, ready, now_us);
+    if (ready && known)
         gs_gang_decide(gang, GS_RELEASED, GS_REFUSAL_NONE, 0, now_us);
     else if (gang->deadline_us >= 0 && now_us >= gang->deadline_us) {
         count_mismatches(gang);
@@ -138,5 +141,7 @@ int64_t gs_gang_next_us(const struct gs_gang *gang)
         return -1;
     if (gang->suspect_us >= 0 && !is_ambiguous(gang))
         return gang->suspect_us + GS_SETTLE_US;
+    if (gang->unfit_us >= 0 && gang->unfit_us + GS_SETTLE_US < gang->deadline_us)
+        return gang->unfit_us + GS_SETTLE_US;
     return gang->deadline_us;
 }

@@ -92,33 +92,52 @@ static bool duplicate_find(const struct gs_envfacts *facts,
     return false;
 }
 
-static int duplicate_check(const struct gs_envfacts *facts,
+static bool duplicate_text(const struct gs_envfacts *facts,
                            const struct gs_stepinfo *info,
-                           struct gs_envplan *plan)
+                           char *ret_text,
+                           size_t size)
 {
     const struct gs_taskgpus *one = NULL, *other = NULL;
     char first[64], second[64];
 
     if (!duplicate_find(facts, &one, &other))
-        return 0;
+        return false;
     task_name(info, one->local_rank, first, sizeof(first));
     task_name(info, other->local_rank, second, sizeof(second));
-    gs_plan_warn(plan,
-                 GS_WARN_DUPLICATE_GPU,
-                 "%s and %s would both use GPU %s; give each task its own GPU, and do "
-                 "not export CUDA_VISIBLE_DEVICES",
-                 first,
-                 second,
-                 effective(one));
+    snprintf(ret_text,
+             size,
+             "%s and %s would both use GPU %s; give each task its own GPU, and do not "
+             "export CUDA_VISIBLE_DEVICES",
+             first,
+             second,
+             effective(one));
+    return true;
+}
+
+bool gs_gpubind_shared(const struct gs_taskgpus *tasks,
+                       uint32_t count,
+                       uint32_t *ranks,
+                       char *ret_text,
+                       size_t size)
+{
+    const struct gs_envfacts facts = {.local_gpus = tasks, .local_gpus_count = count};
+    const struct gs_stepinfo info = {.local_ranks = ranks, .local_world = count};
+
+    return duplicate_text(&facts, &info, ret_text, size);
+}
+
+static int duplicate_check(const struct gs_envfacts *facts,
+                           const struct gs_stepinfo *info,
+                           struct gs_envplan *plan)
+{
+    char text[GS_ERROR_SIZE];
+
+    if (!duplicate_text(facts, info, text, sizeof(text)))
+        return 0;
+    gs_plan_warn(plan, GS_WARN_DUPLICATE_GPU, "%s", text);
     if (!facts->gpus_required)
         return 0;
-    return gs_plan_fail(plan,
-                        GS_REASON_DUPLICATE_GPU,
-                        "%s and %s would both use GPU %s; give each task its own GPU, "
-                        "and do not export CUDA_VISIBLE_DEVICES",
-                        first,
-                        second,
-                        effective(one));
+    return gs_plan_fail(plan, GS_REASON_DUPLICATE_GPU, "%s", text);
 }
 
 int gs_gpubind_check(const char *const *env,

@@ -255,3 +255,23 @@ void gs_judge_odd(struct gs_judge *judge,
         }
     }
 }
+
+/* FNV-1a over all that is compared. */
+uint64_t gs_gpurule_alike(const struct gs_gpus *gpus)
+{
+    struct gs_gpunode node = {NULL, gpus};
+    uint64_t hash = 14695981039346656037ULL;
+
+    for (uint32_t i = 0; i < gpus->count && i < GS_GPU_MAX; i++) {
+        for (unsigned row = 0; row < sizeof(TRAITS) / sizeof(TRAITS[0]); row++) {
+            char text[GS_FINDING_TEXT];
+            TRAITS[row].text((struct item){&node, &gpus->gpus[i]}, text);
+            for (const char *c = text;; c++) {
+                hash = (hash ^ (unsigned char)*c) * 1099511628211ULL;
+                if (!*c)
+                    break;
+            }
+        }
+    }
+    return hash;
+}

@@ -104,6 +104,9 @@ int gs_gpurule_odd(const struct gs_gpunode *nodes,
                    const struct gs_policy *policy,
                    struct gs_gpuverdict *ret_verdict);
 
+/* A number that is the same for nodes between which gs_gpurule_odd() finds nothing. */
+uint64_t gs_gpurule_alike(const struct gs_gpus *gpus);
+
 /* Frees the findings; NULL and a zeroed verdict are fine. */
 void gs_gpuverdict_free(struct gs_gpuverdict *verdict);
 

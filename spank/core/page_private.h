@@ -2,8 +2,9 @@
  *
  * Made by slurmstepd before the tasks are forked, gone from a task when it execs. The
  * tasks write it with the user's rights: the aggregator takes no pointer, length or
- * index from it, only single words that it compares with known values. What it must
- * be able to rely on is in struct gs_page, which is memory of its own process.
+ * index from it, only single words that it compares with known values, and texts that
+ * it copies as hostile. What it must be able to rely on is in struct gs_page, which is
+ * memory of its own process.
  */
 #ifndef GS_PAGE_PRIVATE_H
 #define GS_PAGE_PRIVATE_H
@@ -36,6 +37,8 @@ enum gs_page_end {
     GS_END_GUARD = 4   /* nobody decided in time */
 };
 
+#define GS_SLOT_DEVICES 512
+
 struct gs_slot {
     _Atomic uint32_t state;
     _Atomic uint32_t visible;
@@ -43,7 +46,10 @@ struct gs_slot {
     _Atomic uint32_t rank, node; /* as its environment has them */
     _Atomic uint32_t program;    /* errno of executing the program, 0 = it can be */
     _Atomic int64_t arrived_us;
-    char text[GS_TEXT_SIZE]; /* GS_SLOT_CONFIG: why; read as hostile */
+    _Atomic uint64_t open; /* bit N: may open /dev/nvidiaN; 0 = not restricted */
+    char granted[GS_SLOT_DEVICES];         /* the step's GPUs as Slurm says */
+    char visible_devices[GS_SLOT_DEVICES]; /* CUDA_VISIBLE_DEVICES */
+    char text[GS_TEXT_SIZE];               /* GS_SLOT_CONFIG: why */
 };
 
 struct gs_shared {

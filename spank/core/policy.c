@@ -5,33 +5,59 @@
  */
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "error_private.h"
+#include "klog_private.h"
 #include "number_private.h"
 #include "policy.h"
+#include "probe.h"
 
 #define KEY_SIZE 64
-#define VALUE_SIZE 64
+#define VALUE_SIZE GS_POLICY_PATH_SIZE
 #define DAY 86400
 
 _Static_assert((int)GS_CHECKS <= GS_CHECK_MAX, "every check has its rule");
 
+/* A number has 32 bits and a range; a path has GS_POLICY_PATH_SIZE bytes and none. */
 static const struct {
     const char *name;
     size_t offset;
-    uint64_t max;
+    uint64_t min, max;
     const char *allowed;
 } GLOBALS[] = {
     {"expected_gpus",
      offsetof(struct gs_policy, expected_gpus),
+     0,
      64,
      "a number of GPUs, 0 to 64"},
     {"xid_lookback",
      offsetof(struct gs_policy, xid_lookback_s),
+     0,
      365 * DAY,
      "seconds, 0 to 31536000"},
+    {"probe_deadline",
+     offsetof(struct gs_policy, probe_s),
+     1,
+     3600,
+     "seconds, 1 to 3600"},
+    {"init_deadline",
+     offsetof(struct gs_policy, probe_init_s),
+     1,
+     3600,
+     "seconds, 1 to 3600"},
+    {"gpu_deadline",
+     offsetof(struct gs_policy, probe_gpu_s),
+     1,
+     3600,
+     "seconds, 1 to 3600"},
+    {"kernel_log",
+     offsetof(struct gs_policy, kernel_log),
+     0,
+     0,
+     "none or an absolute path"},
 };
 #define GLOBAL_COUNT (sizeof(GLOBALS) / sizeof(GLOBALS[0]))
 
@@ -92,6 +118,10 @@ void gs_policy_init(struct gs_policy *policy)
     memset(policy, 0, sizeof(*policy));
     policy->expected_gpus = -1;
     policy->xid_lookback_s = DAY;
+    policy->probe_s = GS_PROBE_WHOLE_US / 1000000;
+    policy->probe_init_s = GS_PROBE_INIT_US / 1000000;
+    policy->probe_gpu_s = GS_PROBE_GPU_US / 1000000;
+    snprintf(policy->kernel_log, sizeof(policy->kernel_log), "%s", GS_KLOG_DEVICE);
     for (unsigned i = 0; i < GS_CHECKS; i++) {
         const struct gs_check_info *info = gs_check_get((enum gs_check)i);
 
@@ -100,10 +130,31 @@ void gs_policy_init(struct gs_policy *policy)
     }
 }
 
-static int set_global(struct place *p, unsigned row, const char *value)
+/* False: it is none. Nothing is written unless asked to. */
+static bool take_global(struct gs_policy *policy,
+                        unsigned row,
+                        const char *value,
+                        bool write)
 {
+    char *field = (char *)policy + GLOBALS[row].offset;
     uint64_t number;
 
+    if (!GLOBALS[row].max) {
+        bool none = strcmp(value, "none") == 0;
+        if (write)
+            snprintf(field, GS_POLICY_PATH_SIZE, "%s", none ? "" : value);
+        return none || value[0] == '/';
+    }
+    if (!gs_number_read(value, strlen(value), GLOBALS[row].max, &number)
+        || number < GLOBALS[row].min)
+        return false;
+    if (write)
+        memcpy(field, &(uint32_t){(uint32_t)number}, sizeof(uint32_t));
+    return true;
+}
+
+static int set_global(struct place *p, unsigned row, const char *value)
+{
     if (p->model)
         return gs_error_set(p->error,
                             EINVAL,
@@ -112,7 +163,7 @@ static int set_global(struct place *p, unsigned row, const char *value)
                             p->file,
                             p->line,
                             GLOBALS[row].name);
-    if (!gs_number_read(value, strlen(value), GLOBALS[row].max, &number))
+    if (!take_global(p->policy, row, value, false))
         return gs_error_set(p->error,
                             EINVAL,
                             "%s line %u: %s = %s: give %s",
@@ -129,10 +180,7 @@ static int set_global(struct place *p, unsigned row, const char *value)
                             p->line,
                             GLOBALS[row].name);
     p->policy->globals_set |= 1U << row;
-    /* Both are 32 bits wide, and max fits into them. */
-    memcpy((char *)p->policy + GLOBALS[row].offset,
-           &(uint32_t){(uint32_t)number},
-           sizeof(uint32_t));
+    take_global(p->policy, row, value, true);
     return 0;
 }
 

@@ -26,6 +26,7 @@
 #define GS_POLICY_MODELS 16
 #define GS_POLICY_MODEL_SIZE 64
 #define GS_POLICY_FILE_MAX 65536
+#define GS_POLICY_PATH_SIZE 256
 
 /* Which fields of a rule a section has set. */
 enum gs_policy_set {
@@ -48,9 +49,11 @@ struct gs_policy_model {
 };
 
 struct gs_policy {
-    int32_t expected_gpus;   /* of every node, -1 = as Slurm says */
-    uint32_t xid_lookback_s; /* older Xids are history */
-    uint32_t globals_set;    /* bit n: row n of the keys that are not of a check */
+    int32_t expected_gpus;                       /* of every node, -1 = as Slurm says */
+    uint32_t xid_lookback_s;                     /* older Xids are history */
+    uint32_t probe_s, probe_init_s, probe_gpu_s; /* deadlines, see probe.h */
+    char kernel_log[GS_POLICY_PATH_SIZE];        /* "" = none */
+    uint32_t globals_set; /* bit n: row n of the keys that are not of a check */
     uint32_t model_count;
     struct gs_policy_rule rules[GS_CHECK_MAX];
     struct gs_policy_model models[GS_POLICY_MODELS];

@@ -102,14 +102,28 @@ static void add_keys(struct gs_strbuf *buf,
     }
 }
 
+void gs_gpu_write(struct gs_strbuf *buf, const struct gs_gpu *gpu, bool readings)
+{
+    add_keys(buf, &gs_probe_gpu_keys, gpu);
+    if (!readings)
+        return;
+    add_readings(buf, gpu);
+    add_processes(buf, gpu);
+}
+
+void gs_gpus_write(struct gs_strbuf *buf, const struct gs_gpus *gpus, bool complete)
+{
+    gs_json_flag(buf, "complete", complete);
+    add_keys(buf, &gs_probe_node_keys, gpus);
+    gs_json_number(buf, "count", gpus->count);
+}
+
 char *gs_gpu_line(const struct gs_gpu *gpu)
 {
     struct gs_strbuf buf = {0};
 
     gs_strbuf_add(&buf, "{\"gpu\":{");
-    add_keys(&buf, &gs_probe_gpu_keys, gpu);
-    add_readings(&buf, gpu);
-    add_processes(&buf, gpu);
+    gs_gpu_write(&buf, gpu, true);
     gs_strbuf_add(&buf, "}}");
     return gs_strbuf_take(&buf);
 }
@@ -119,9 +133,7 @@ char *gs_gpus_line(const struct gs_gpus *gpus, bool complete)
     struct gs_strbuf buf = {0};
 
     gs_strbuf_add(&buf, "{\"node\":{");
-    gs_json_flag(&buf, "complete", complete);
-    add_keys(&buf, &gs_probe_node_keys, gpus);
-    gs_json_number(&buf, "count", gpus->count);
+    gs_gpus_write(&buf, gpus, complete);
     gs_strbuf_add(&buf, "}}");
     return gs_strbuf_take(&buf);
 }

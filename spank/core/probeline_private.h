@@ -3,7 +3,12 @@
 #ifndef GS_PROBELINE_PRIVATE_H
 #define GS_PROBELINE_PRIVATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+#include "gpu.h"
+#include "jsonread_private.h"
+#include "strbuf_private.h"
 
 /* Texts of a code that is none of NVML's names; a number follows OTHER. */
 #define GS_CODE_TEXT_NOT_ASKED "not asked"
@@ -33,5 +38,14 @@ struct gs_probe_keys {
 
 extern const struct gs_probe_keys gs_probe_gpu_keys;  /* of struct gs_gpu */
 extern const struct gs_probe_keys gs_probe_node_keys; /* of struct gs_gpus */
+
+/* The members of a GPU's and of the node's object, without its braces. */
+void gs_gpu_write(struct gs_strbuf *buf, const struct gs_gpu *gpu, bool readings);
+void gs_gpus_write(struct gs_strbuf *buf, const struct gs_gpus *gpus, bool complete);
+
+/* The objects read back: a GPU into the place behind the last one, without counting it,
+ * and the node's part. enum gs_probe_line_kind, or -EPROTO or a bad reader. */
+int gs_gpu_parse(struct gs_json_reader *reader, struct gs_gpus *gpus);
+int gs_gpus_parse(struct gs_json_reader *reader, struct gs_gpus *gpus);
 
 #endif

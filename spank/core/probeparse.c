@@ -152,7 +152,7 @@ static void get_gpu(struct gs_json_reader *reader, struct gs_gpu *gpu)
     }
 }
 
-static int read_gpu(struct gs_json_reader *reader, struct gs_gpus *gpus)
+int gs_gpu_parse(struct gs_json_reader *reader, struct gs_gpus *gpus)
 {
     if (gpus->count >= GS_GPU_MAX) {
         reader->bad = true;
@@ -162,7 +162,7 @@ static int read_gpu(struct gs_json_reader *reader, struct gs_gpus *gpus)
     return GS_PROBE_LINE_GPU;
 }
 
-static int read_node(struct gs_json_reader *reader, struct gs_gpus *gpus)
+int gs_gpus_parse(struct gs_json_reader *reader, struct gs_gpus *gpus)
 {
     bool complete = false;
     char key[KEY];
@@ -194,7 +194,8 @@ int gs_probe_line_read(const char *line, struct gs_gpus *gpus, struct gs_error *
     static const struct {
         const char *key;
         int (*read)(struct gs_json_reader *, struct gs_gpus *);
-    } kinds[] = {{"gpu", read_gpu}, {"node", read_node}, {"asking", read_asking}};
+    } kinds[] = {
+        {"gpu", gs_gpu_parse}, {"node", gs_gpus_parse}, {"asking", read_asking}};
     struct gs_json_reader reader = {.at = line};
     char key[KEY], said[GS_ERROR_SIZE];
     int kind = -EPROTO;

@@ -206,6 +206,19 @@ static int on_state(struct gs_root *root,
     return 0;
 }
 
+static int on_health(struct gs_root *root,
+                     const struct gs_peer *peer,
+                     const struct gs_frame *frame,
+                     int64_t now_us)
+{
+    struct gs_healthmsg health;
+    int rc = gs_healthmsg_decode(frame->body, frame->size, &health, NULL);
+
+    if (rc < 0 || !gs_peer_speaks_for(root, peer, health.node_index))
+        return -EBADMSG;
+    return root->decided ? 0 : gs_gang_health(root->gang, &health, now_us);
+}
+
 static int on_fail(struct gs_root *root,
                    const struct gs_peer *peer,
                    const struct gs_frame *frame,
@@ -253,6 +266,8 @@ static int on_frame(struct gs_root *root,
         return on_fail(root, peer, frame, now_us);
     case GS_FRAME_STATE:
         return on_state(root, peer, frame, now_us);
+    case GS_FRAME_HEALTH:
+        return on_health(root, peer, frame, now_us);
     case GS_FRAME_MASTER:
         return gs_root_on_master(root, peer, frame, now_us);
     case GS_FRAME_REACH:

@@ -22,10 +22,15 @@
 #define GS_SPEC_REPORT_SIZE 1024
 #define GS_SPEC_IFACE_SIZE 64
 
-enum gs_health {
+enum gs_health_mode {
     GS_HEALTH_OFF,     /* nothing is asked of the GPUs */
     GS_HEALTH_RECORD,  /* what is found goes into the report */
     GS_HEALTH_REQUIRE, /* a failed check refuses the start */
+};
+
+enum gs_require {
+    GS_REQUIRE_FAIL,   /* health=require refuses what fails */
+    GS_REQUIRE_STRICT, /* ... and what is not known */
 };
 
 enum gs_master_mode {
@@ -48,7 +53,8 @@ struct gs_spec {
     /* The user's keys. */
     bool on;
     uint32_t timeout_s; /* from the first node's arrival */
-    enum gs_health health;
+    enum gs_health_mode health;
+    enum gs_require require;
     uint32_t env_presets; /* bits of enum gs_env_preset */
     uint32_t env_without; /* bit 1 << enum gs_env_var: leave this one alone */
     enum gs_master_mode master_addr;

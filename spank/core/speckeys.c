@@ -7,6 +7,7 @@
 #define PATHS "an absolute path without blanks, commas or '#', or none"
 
 static const char *const HEALTH[] = {"off", "record", "require", NULL};
+static const char *const REQUIRE[] = {"fail", "strict", NULL};
 static const char *const MASTER[] = {"ip", "name", NULL};
 static const char *const AUTO[] = {"never", "gpu", "always", NULL};
 static const char *const RENDEZVOUS[] = {"srun", "node", NULL};
@@ -41,6 +42,16 @@ const struct gs_spec_key GS_SPEC_KEYS[GS_SPEC_KEY_COUNT] = {
      "off|record|require",
      "off, record or require",
      "look at the GPUs before the start; require refuses the start on a bad one"},
+    {"require",
+     false,
+     &GS_SPEC_WORD,
+     FIELD(require),
+     REQUIRE,
+     0,
+     0,
+     "fail|strict",
+     "fail or strict",
+     "what health=require refuses: a failed check, or also what cannot be known"},
     {"env",
      false,
      &GS_SPEC_ENV,

@@ -30,6 +30,7 @@ const char *gs_refusal_name(enum gs_refusal reason)
         [GS_REFUSAL_MISMATCH] = "mismatch",
         [GS_REFUSAL_ENDED] = "ended_by_slurm",
         [GS_REFUSAL_PROGRAM] = "program_missing",
+        [GS_REFUSAL_HEALTH] = "health",
     };
 
     return names[reason];
@@ -103,6 +104,8 @@ bool gs_story_blames(const struct gs_story *story, uint32_t index)
         return node->hello_us >= 0 && !node->wired;
     case GS_REFUSAL_PROGRAM:
         return lacks_program(gang, node);
+    case GS_REFUSAL_HEALTH:
+        return gs_gang_unfit(gang, node);
     case GS_REFUSAL_MISMATCH:
         return index == gang->fail_node || has_mismatch(gang, node);
     default:
@@ -250,6 +253,8 @@ void gs_story_detail(const struct gs_story *story,
         gs_story_ending(&gang->tasks[gang->fail_rank], ret_text);
         if (gang->fail_text[0])
             gs_strbuf_add(ret_text, ": %s", gang->fail_text);
+    } else if (gang->reason == GS_REFUSAL_HEALTH) {
+        gs_story_unfit(node, ret_text);
     } else if (gang->reason == GS_REFUSAL_PROGRAM) {
         program_detail(story, node, ret_text);
     } else if (gang->reason == GS_REFUSAL_UNREACHABLE && node->hello_us >= 0) {

@@ -21,6 +21,18 @@ void gs_story_detail(const struct gs_story *story,
                      uint32_t node,
                      struct gs_strbuf *ret_text);
 
+/* Why a node's GPUs do not do. */
+void gs_story_unfit(const struct gs_node *node, struct gs_strbuf *ret_text);
+
+/* The GPUs of the whole step in a few words, " · 512 GPUs ok"; nothing if there are
+ * none. Then the lines of warning about them. */
+void gs_story_gpus(const struct gs_story *story, struct gs_strbuf *out);
+void gs_story_gpu_warnings(const struct gs_story *story, struct gs_strbuf *out);
+
+/* The report's part about the GPUs of the step, and of one node. */
+void gs_story_put_health(struct gs_strbuf *out, const struct gs_story *story);
+void gs_story_put_node_health(struct gs_strbuf *out, const struct gs_node *node);
+
 /* How a task ended: "exit code 3", "signal 9 (Killed)". */
 void gs_story_ending(const struct gs_task *task, struct gs_strbuf *ret_text);
 

@@ -25,8 +25,9 @@ static uint32_t count_blamed(const struct gs_story *story)
 }
 
 /* Nodes that were ready; *ret_tasks: tasks. */
-static uint32_t count_ready(const struct gs_gang *gang, uint32_t *ret_tasks)
+static uint32_t count_ready(const struct gs_story *story, uint32_t *ret_tasks)
 {
+    const struct gs_gang *gang = story->gang;
     uint32_t count = 0;
 
     *ret_tasks = 0;
@@ -34,6 +35,8 @@ static uint32_t count_ready(const struct gs_gang *gang, uint32_t *ret_tasks)
         const struct gs_node *node = &gang->nodes[i];
         uint32_t ready = gs_story_count_ready(gang, node);
         bool lost = node->lost_us >= 0 && !node->ended;
+        if (gang->reason == GS_REFUSAL_HEALTH && gs_story_blames(story, i))
+            continue;
         *ret_tasks += ready;
         count += node->hello_us >= 0 && !lost && ready == node->rank_count;
     }
@@ -53,10 +56,11 @@ static void headline(const struct gs_story *story, struct gs_strbuf *out)
         [GS_REFUSAL_MISMATCH] = "the nodes do not agree on the step",
         [GS_REFUSAL_ENDED] = "not ready when Slurm ended the launch",
         [GS_REFUSAL_PROGRAM] = "the program is not everywhere",
+        [GS_REFUSAL_HEALTH] = "not healthy (health=require)",
     };
     const struct gs_gang *gang = story->gang;
     int64_t since = gang->first_us >= 0 ? gang->first_us : story->begun_us;
-    uint32_t blamed = count_blamed(story), tasks, ready = count_ready(gang, &tasks);
+    uint32_t blamed = count_blamed(story), tasks, ready = count_ready(story, &tasks);
 
     gs_strbuf_add(out,
                   "gang-start: step %u.%u refused after %.*f s: ",
@@ -67,7 +71,8 @@ static void headline(const struct gs_story *story, struct gs_strbuf *out)
     if (gang->reason == GS_REFUSAL_UNREACHABLE && !story->master)
         gs_strbuf_add(out, "the node of rank 0 offered no address in time");
     else if (gang->reason == GS_REFUSAL_TIMEOUT || gang->reason == GS_REFUSAL_ENDED
-             || gang->reason == GS_REFUSAL_UNREACHABLE)
+             || gang->reason == GS_REFUSAL_UNREACHABLE
+             || gang->reason == GS_REFUSAL_HEALTH)
         gs_strbuf_add(out,
                       "%u of %u nodes %s%s",
                       blamed,
@@ -96,6 +101,7 @@ static char *group_text(const struct gs_story *story, uint32_t node)
     /* These details say it all. */
     if (gang->reason == GS_REFUSAL_UNREACHABLE || gang->reason == GS_REFUSAL_CONFIG
         || gang->reason == GS_REFUSAL_PROGRAM || gang->reason == GS_REFUSAL_MISMATCH
+        || gang->reason == GS_REFUSAL_HEALTH
         || (detail.text && strstr(detail.text, "not started")))
         phase = "";
     else if (gang->reason == GS_REFUSAL_TASK_ENDED)
@@ -249,6 +255,13 @@ static void next_step(const struct gs_story *story, struct gs_strbuf *out)
             out,
             "  next: look at the lines of rank %u above · scontrol show node %s\n",
             gang->fail_rank,
+            hosts);
+    else if (gang->reason == GS_REFUSAL_HEALTH && hosts)
+        gs_strbuf_add(
+            out,
+            "  next: gangstart check on %s · gangstart check --explain CHECK · "
+            "sbatch --exclude=%s …\n",
+            hosts,
             hosts);
     else if (hosts)
         gs_strbuf_add(out,

@@ -199,6 +199,7 @@ static void put_node(struct gs_strbuf *out,
                       llabs(node->clock_offset_us / 1000000),
                       llabs(node->clock_offset_us % 1000000));
     put_arrivals(out, story, node);
+    gs_story_put_node_health(out, node);
     gs_strbuf_add(out, "}");
     free(detail.text);
     gs_text_free(ranks);
@@ -281,6 +282,7 @@ char *gs_story_head(const struct gs_story *story)
     put_last(&out, story);
     put_master(&out, story);
     put_kept(&out, story->master);
+    gs_story_put_health(&out, story);
     put_warnings(&out, story);
     put_versions(&out, story);
     return gs_strbuf_take(&out);

@@ -92,6 +92,7 @@ char *gs_story_start(const struct gs_story *story)
         last,
         gang->nodes[gang->tasks[last].node].name,
         gs_story_seconds(skew));
+    gs_story_gpus(story, &out);
     if (master)
         gs_strbuf_add(&out,
                       " · master %s:%u%s",
@@ -111,11 +112,7 @@ char *gs_story_start(const struct gs_story *story)
             gang->nodes[gang->tasks[last].node].name,
             gs_story_seconds(skew),
             story->spec->slack_s);
-    if (story->spec->health == GS_HEALTH_REQUIRE)
-        gs_strbuf_add(
-            &out,
-            "gang-start: warning: health=require, but this version does not look "
-            "at GPUs: their health is unknown\n");
+    gs_story_gpu_warnings(story, &out);
     if (master && master->candidate_count == 0)
         gs_strbuf_add(
             &out,

@@ -132,7 +132,7 @@ int gs_header_decode(const uint8_t *bytes, struct gs_header *ret_header)
     header.size = (uint32_t)gs_get_number(&reader, 4);
     header.sequence = (uint32_t)gs_get_number(&reader, 4);
     if (memcmp(bytes, magic, sizeof(magic)) != 0 || version != GS_WIRE_VERSION
-        || reserved || header.type < GS_FRAME_CHALLENGE || header.type > GS_FRAME_STATE
+        || reserved || header.type < GS_FRAME_CHALLENGE || header.type > GS_FRAME_HEALTH
         || header.size > GS_BODY_MAX)
         return -EBADMSG;
     *ret_header = header;

@@ -41,7 +41,8 @@ enum gs_frame_type {
     GS_FRAME_ABORT = 10,    /* root: refuse */
     GS_FRAME_REPORT = 11,   /* root: a piece of the report, for the node it names */
     GS_FRAME_BYE = 12,      /* node: all its tasks are gone */
-    GS_FRAME_STATE = 13     /* node: what a task that has not arrived is doing */
+    GS_FRAME_STATE = 13,    /* node: what a task that has not arrived is doing */
+    GS_FRAME_HEALTH = 14    /* node: what was found on its GPUs */
 };
 
 enum gs_fail_kind {
@@ -147,6 +148,21 @@ struct gs_state {
     char command[32]; /* its name */
 };
 
+/* What was found on a node's GPUs before the start. */
+struct gs_healthmsg {
+    uint32_t node_index;
+    uint8_t verdict;    /* enum gs_verdict */
+    bool none;          /* there is no GPU */
+    bool shared_gpu;    /* two of its tasks would use one GPU; binding says which */
+    uint32_t counts[4]; /* GPUs by verdict */
+    uint32_t took_us;
+    uint64_t alike; /* equal on nodes with the same kind of GPUs */
+    char why[GS_TEXT_SIZE];
+    char binding[GS_TEXT_SIZE]; /* "" = each task has its own GPU */
+    const uint8_t *record;      /* JSON, not terminated, inside the frame */
+    uint32_t record_size;
+};
+
 /* One rank's arrival. */
 struct gs_arrival {
     uint32_t rank;
@@ -178,6 +194,7 @@ void gs_reach_encode(struct gs_buffer *buffer, const struct gs_reach *reach);
 void gs_go_encode(struct gs_buffer *buffer, const struct gs_go *go);
 void gs_abort_encode(struct gs_buffer *buffer, const struct gs_abort *abort);
 void gs_state_encode(struct gs_buffer *buffer, const struct gs_state *state);
+void gs_healthmsg_encode(struct gs_buffer *buffer, const struct gs_healthmsg *health);
 void gs_arrivals_encode(struct gs_buffer *buffer,
                         uint32_t node_index,
                         const struct gs_arrival *arrivals,
@@ -218,6 +235,11 @@ int gs_state_decode(const uint8_t *body,
                     size_t size,
                     struct gs_state *ret_state,
                     struct gs_error *error);
+
+int gs_healthmsg_decode(const uint8_t *body,
+                        size_t size,
+                        struct gs_healthmsg *ret_health,
+                        struct gs_error *error);
 
 /* A body that begins with a node's index: a goodbye (nothing follows), a piece of the
  * report (bytes follow; none: the end). */

@@ -166,6 +166,7 @@ static struct gs_gang *make_gang(spank_t sp, uint32_t job_id, uint32_t step_id)
         gang->step_id = step_id;
         gang->restart_count = restart_count();
         gang->wiring = true;
+        gang->health = gs_gang_health_mode(&gs_spec);
         expect_layout(gang, layout);
         gs_ask_protocol(layout ? layout->start_protocol_ver : 0);
     }

@@ -161,6 +161,9 @@ static int fill_conf(spank_t sp, const struct gs_rdzv *rdzv, struct gs_agentconf
     conf->user_id = stepd.uid;
     spank_getenv(sp, "MASTER_ADDR", conf->user_address, sizeof(conf->user_address));
     spank_getenv(sp, "MASTER_PORT", conf->user_port, sizeof(conf->user_port));
+    memcpy(conf->probe_path, gs_spec.probe, sizeof(conf->probe_path));
+    memcpy(conf->policy_path, gs_spec.conf, sizeof(conf->policy_path));
+    conf->policy_optional = strcmp(gs_spec.conf, GS_POLICY_FILE) == 0;
     memcpy(conf->complaint, gs_site_error.text, sizeof(conf->complaint));
     conf->ranks = stepd.ranks;
     fill_hold(&conf->hold);

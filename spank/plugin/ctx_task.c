@@ -218,14 +218,39 @@ static uint32_t env_number(spank_t sp, const char *name)
     return (uint32_t)strtoul(text, NULL, 10);
 }
 
+/* Which of the node's GPUs this task's cgroup lets it open. access() asks exactly that,
+ * without waking a GPU as open() would. 0: there is nothing to restrict. */
+static uint64_t may_open(void)
+{
+    uint64_t open = 0, denied = 0;
+    char path[32];
+
+    for (unsigned i = 0; i < 64; i++) {
+        snprintf(path, sizeof(path), "/dev/nvidia%u", i);
+        if (access(path, R_OK | W_OK) == 0)
+            open |= UINT64_C(1) << i;
+        else
+            denied |= (uint64_t)(errno == EPERM || errno == EACCES) << i;
+    }
+    return denied ? open : 0;
+}
+
 static void fill_slot(spank_t sp, struct gs_slot *slot, const struct gs_envplan *plan)
 {
-    char devices[4096];
+    static const char *const granted[] = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"};
     int visible = -1;
 
-    if (spank_getenv(sp, "CUDA_VISIBLE_DEVICES", devices, sizeof(devices))
+    if (spank_getenv(sp,
+                     "CUDA_VISIBLE_DEVICES",
+                     slot->visible_devices,
+                     sizeof(slot->visible_devices))
         == ESPANK_SUCCESS)
-        visible = gs_visible_count(devices);
+        visible = gs_visible_count(slot->visible_devices);
+    for (size_t i = 0; i < sizeof(granted) / sizeof(granted[0]); i++)
+        if (spank_getenv(sp, granted[i], slot->granted, sizeof(slot->granted))
+            == ESPANK_SUCCESS)
+            break;
+    atomic_store(&slot->open, may_open());
     atomic_store(&slot->rank, env_number(sp, "SLURM_PROCID"));
     atomic_store(&slot->node, env_number(sp, "SLURM_NODEID"));
     atomic_store(&slot->visible, visible < 0 ? GS_NO_RANK : (uint32_t)visible);

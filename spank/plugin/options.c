@@ -3,6 +3,7 @@
  * A bad option or variable ends the command at once with one sentence and exit code
  * 78; nothing has been allocated or launched by then. A bad plugstack.conf is only
  * remembered: it must not break steps that did not ask for anything. */
+#include <dlfcn.h>
 #include <slurm/spank.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,10 +62,29 @@ void gs_options_register(spank_t sp)
             "option of that name");
 }
 
+/* The probe is installed beside the plugin. */
+static void find_probe(void)
+{
+    Dl_info self;
+    const char *slash;
+
+    gs_spec.probe[0] = '\0';
+    if (!dladdr(&gs_spec, &self) || !self.dli_fname
+        || !(slash = strrchr(self.dli_fname, '/')))
+        return;
+    snprintf(gs_spec.probe,
+             sizeof(gs_spec.probe),
+             "%.*s/gangstart-probe",
+             (int)(slash - self.dli_fname),
+             self.dli_fname);
+}
+
 void gs_options_site(int argc, char **argv)
 {
     struct gs_error error;
 
+    find_probe();
+    snprintf(gs_spec.conf, sizeof(gs_spec.conf), "%s", GS_POLICY_FILE);
     for (int i = 0; i < argc; i++)
         if (gs_spec_arg(&gs_spec, argv[i], &error) < 0 && !gs_site_error.text[0])
             snprintf(gs_site_error.text,

@@ -45,6 +45,7 @@ class Message(NamedTuple):
         fields = dict(fields)
         ranks = fields.pop("ranks", [])
         candidates = fields.pop("candidates", [])
+        record = fields.pop("record", b"")
         made = new(f"gs_{self.ctype}", **fields)
         for i, one in enumerate(candidates):
             for name, value in one.items():
@@ -52,6 +53,9 @@ class Message(NamedTuple):
                     made.candidates[i], name, value.encode(errors="surrogateescape")
                 )
         extra = [ffi.new("uint32_t[]", ranks)] if self.ctype == "hello" else []
+        if record:
+            held = ffi.from_buffer(record)
+            made.record, made.record_size = held, len(record)
         if extra:
             made.rank_count = len(ranks)
         elif self.ctype == "master":
@@ -76,6 +80,8 @@ class Message(NamedTuple):
         found = {n: plain(getattr(got, n)) for n in self.fields if n not in LISTS}
         if "ranks" in self.fields:
             found["ranks"] = [lib.gs_hello_rank(got, i) for i in range(got.rank_count)]
+        if "record" in self.fields:
+            found["record"] = bytes(ffi.buffer(got.record, got.record_size))
         if "candidates" in self.fields:
             found["candidates"] = [
                 {n: text(getattr(got.candidates[i], n)) for n in CANDIDATE_FIELDS}
@@ -90,7 +96,7 @@ class Message(NamedTuple):
         return rc < 0
 
 
-LISTS = {"ranks", "candidates"}
+LISTS = {"ranks", "candidates", "record"}
 CANDIDATE_FIELDS = ("address", "interface", "why")
 KEPT: dict[Struct, Struct] = {}
 
@@ -101,6 +107,8 @@ def plain(value: object) -> object:
         return value
     if ffi.typeof(value).item.cname == "char":
         return text(value)
+    if ffi.typeof(value).item.cname == "uint32_t":
+        return list(value)
     return bytes(ffi.buffer(value))
 
 
@@ -152,6 +160,21 @@ MESSAGES = {
             "letter": st.integers(ord("A"), ord("z")),
             "wchan": line(32),
             "command": line(32),
+        },
+    ),
+    "health": Message(
+        "healthmsg",
+        {
+            "node_index": word(32),
+            "verdict": st.integers(0, lib.GS_VERDICTS - 1),
+            "none": st.booleans(),
+            "shared_gpu": st.booleans(),
+            "counts": st.lists(word(32), min_size=4, max_size=4),
+            "took_us": word(32),
+            "alike": word(64),
+            "why": line(512),
+            "binding": line(512),
+            "record": st.builds(lambda s: f"{{{s}}}".encode(), line(300)),
         },
     ),
     "master": Message(

@@ -29,7 +29,7 @@ def test_without_any_word_it_is_off_with_the_documented_defaults() -> None:
     spec = core.parse_spec()
     assert not spec.on
     assert spec.canonical == (
-        "off,timeout=120,health=record,env=torch,master-port=auto,master-addr=ip,"
+        "off,timeout=120,health=record,require=fail,env=torch,master-port=auto,master-addr=ip,"
         "master-iface=auto,report=auto,slack=0"
     )
 

@@ -223,7 +223,7 @@ def test_a_header_comes_out_as_it_went_in(kind: int, size: int, sequence: int) -
     "raw",
     [
         header(0, 0, 0),
-        header(lib.GS_FRAME_STATE + 1, 0, 0),
+        header(lib.GS_FRAME_HEALTH + 1, 0, 0),
         header(255, 0, 0),
         header(lib.GS_FRAME_PING, lib.GS_BODY_MAX + 1, 0),
         header(lib.GS_FRAME_PING, 2**32 - 1, 0),
@@ -234,7 +234,7 @@ def test_a_header_comes_out_as_it_went_in(kind: int, size: int, sequence: int) -
     ],
     ids=[
         "type 0",
-        "type 13",
+        "type 15",
         "type 255",
         "size",
         "4 GiB",

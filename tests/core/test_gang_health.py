@@ -1,0 +1,220 @@
+"""What the nodes' GPUs mean for the start: gang_health.c and story_health.c."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from core.c import ffi, lib, new, text
+from core.gangs import SECOND, T0, Gang, Story
+
+OK, UNKNOWN, WARN, FAIL = range(lib.GS_VERDICTS)
+RECORD, REQUIRE, STRICT = (
+    lib.GS_GANG_HEALTH_RECORD,
+    lib.GS_GANG_HEALTH_REQUIRE,
+    lib.GS_GANG_HEALTH_STRICT,
+)
+WHY = "GPU 3 (0000:1a:00.0): 2 uncorrectable ECC errors [check ecc_unc]"
+EXIT_UNFIT = 69
+
+
+def gang(mode: int, nodes: int = 3) -> Gang:
+    made = Gang(nodes=nodes)
+    made.c.health = mode
+    made.everybody()
+    return made
+
+
+def found(
+    made: Gang, node: int, verdict: int = OK, now: int = T0, **more: object
+) -> int:
+    """Tell what was found on a node with eight GPUs."""
+    counts = [8, 0, 0, 0]
+    if verdict:
+        counts[OK], counts[verdict] = 7, 1
+    record = more.pop("record", b'{"gpus":[]}')
+    assert isinstance(record, bytes)
+    held = ffi.from_buffer(record)
+    fields: dict[str, object] = {
+        "node_index": node,
+        "verdict": verdict,
+        "counts": counts,
+        "took_us": 20_000,
+        "why": WHY if verdict else "",
+        "record": held,
+        "record_size": len(record),
+    }
+    code: int = lib.gs_gang_health(made.c, new("gs_healthmsg", **(fields | more)), now)
+    return code
+
+
+def test_the_start_waits_until_every_node_has_told() -> None:
+    made = gang(RECORD)
+    assert made.tick() == lib.GS_WAITING
+    for node in range(3):
+        assert made.tick() == lib.GS_WAITING
+        found(made, node)
+    assert made.tick() == lib.GS_RELEASED
+
+
+def test_without_health_nothing_is_waited_for() -> None:
+    assert gang(lib.GS_GANG_HEALTH_OFF).tick() == lib.GS_RELEASED
+
+
+@pytest.mark.parametrize(
+    ("mode", "verdict", "outcome"),
+    [
+        (RECORD, FAIL, lib.GS_RELEASED),
+        (REQUIRE, OK, lib.GS_RELEASED),
+        (REQUIRE, UNKNOWN, lib.GS_RELEASED),
+        (REQUIRE, WARN, lib.GS_RELEASED),
+        (REQUIRE, FAIL, lib.GS_REFUSED),
+        (STRICT, WARN, lib.GS_RELEASED),
+        (STRICT, UNKNOWN, lib.GS_REFUSED),
+        (STRICT, FAIL, lib.GS_REFUSED),
+    ],
+)
+def test_what_refuses_the_start(mode: int, verdict: int, outcome: int) -> None:
+    made = gang(mode)
+    for node in range(3):
+        found(made, node, verdict if node == 1 else OK)
+    assert made.tick() == outcome
+    if outcome == lib.GS_REFUSED:
+        assert (made.c.reason, made.c.code) == (lib.GS_REFUSAL_HEALTH, EXIT_UNFIT)
+
+
+def test_all_bad_nodes_are_named_together() -> None:
+    made = gang(REQUIRE)
+    found(made, 0, FAIL)
+    assert made.tick() == lib.GS_WAITING
+    found(made, 2, FAIL, T0 + SECOND)
+    assert made.tick(T0 + SECOND) == lib.GS_WAITING
+    assert lib.gs_gang_next_us(made.c) == T0 + lib.GS_SETTLE_US
+    assert made.tick(T0 + lib.GS_SETTLE_US) == lib.GS_REFUSED
+    head, *lines = Story(made).refusal().splitlines()
+    assert "2 of 3 nodes are not healthy (health=require)" in head
+    assert "(1 node, 2 tasks were ready)" in head
+    assert lines[0].split()[:3] == ["n[1,3]", "ranks", "0-1,4-5"]
+    assert f"fail: {WHY}" in lines[0]
+    assert "gangstart check" in lines[-1]
+
+
+def test_a_bad_node_refuses_though_others_never_come() -> None:
+    made = Gang(nodes=2)
+    made.c.health = REQUIRE
+    made.hello(0)
+    found(made, 0, FAIL)
+    assert made.tick(T0 + lib.GS_SETTLE_US) == lib.GS_REFUSED
+    assert made.c.code == EXIT_UNFIT
+
+
+@pytest.mark.parametrize(
+    ("mode", "outcome"),
+    [
+        (RECORD, lib.GS_RELEASED),
+        (REQUIRE, lib.GS_RELEASED),
+        (STRICT, lib.GS_REFUSED),
+    ],
+)
+def test_what_is_not_known_at_the_end_of_t(mode: int, outcome: int) -> None:
+    made = gang(mode)
+    found(made, 0)
+    found(made, 1)
+    assert made.tick(T0 + 59 * SECOND) == lib.GS_WAITING
+    assert made.tick(T0 + 60 * SECOND) == outcome
+    if outcome == lib.GS_REFUSED:
+        assert made.c.code == EXIT_UNFIT
+        assert "n3" in made.blamed()
+        assert "said nothing about its GPUs in time" in Story(made).refusal()
+    else:
+        line = Story(made).start()
+        assert " · 16 ok, 1 node unknown: n3 said nothing about its GPUs" in line
+
+
+def test_missing_tasks_are_a_timeout_whatever_the_gpus_say() -> None:
+    made = Gang(nodes=2)
+    made.c.health = RECORD
+    made.hello(0)
+    assert made.tick(T0 + 60 * SECOND) == lib.GS_REFUSED
+    assert (made.c.reason, made.c.code) == (lib.GS_REFUSAL_TIMEOUT, 75)
+
+
+def test_two_tasks_on_one_gpu_warn_and_with_require_refuse() -> None:
+    binding = "rank 3 (LOCAL_RANK 1) and rank 2 (LOCAL_RANK 0) would both use GPU G"
+    for mode, outcome in ((RECORD, lib.GS_RELEASED), (REQUIRE, lib.GS_REFUSED)):
+        made = gang(mode, nodes=2)
+        found(made, 0)
+        found(made, 1, shared_gpu=True, binding=binding)
+        assert made.tick() == outcome
+        told = Story(made)
+        lines = told.start() if outcome == lib.GS_RELEASED else told.refusal()
+        assert binding in lines
+        assert "n2" in lines
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "words"),
+    [
+        ([OK, OK, OK], " · 24 GPUs ok"),
+        ([OK, WARN, OK], f" · 23 ok, 1 warn: n2 {WHY}"),
+        ([OK, FAIL, WARN], f" · 22 ok, 1 fail, 1 warn: n2 {WHY}"),
+    ],
+)
+def test_the_one_line_sums_up_the_gpus(verdicts: list[int], words: str) -> None:
+    made = gang(RECORD)
+    for node, verdict in enumerate(verdicts):
+        found(made, node, verdict)
+    assert made.tick() == lib.GS_RELEASED
+    assert words in Story(made).start().splitlines()[0]
+
+
+def test_nodes_without_gpus_are_not_mentioned() -> None:
+    made = gang(RECORD)
+    for node in range(3):
+        found(made, node, none=True, counts=[0, 0, 0, 0])
+    assert made.tick() == lib.GS_RELEASED
+    assert "GPU" not in Story(made).start()
+
+
+def test_the_report_has_every_node_and_what_the_wait_cost() -> None:
+    made = gang(RECORD)
+    made.tick()
+    found(made, 0)
+    found(made, 1, WARN, T0 + SECOND, record=b'{"gpus":[{"index":0}]}')
+    made.tick(T0 + SECOND)
+    found(made, 2, OK, T0 + 2 * SECOND, record=b'{"gpus":')
+    assert made.tick(T0 + 2 * SECOND) == lib.GS_RELEASED
+    report = made.report()
+    assert report["health"] == {
+        "mode": "record",
+        "verdict": "warn",
+        "nodes_told": 3,
+        "gpus": {"ok": 23, "unknown": 0, "warn": 1, "fail": 0},
+        "waited_s": 2.0,
+    }
+    node = report["nodes"][1]["health"]
+    assert (node["verdict"], node["why"], node["took_s"]) == ("warn", WHY, 0.02)
+    assert node["record"] == {"gpus": [{"index": 0}]}
+    assert report["nodes"][2]["health"]["record"] is None, "what is no JSON is not kept"
+    json.dumps(report)
+
+
+def test_a_node_that_is_not_of_the_step_is_refused_and_the_first_word_counts() -> None:
+    made = gang(REQUIRE)
+    assert found(made, 3) < 0
+    assert found(made, 0) == 0
+    assert found(made, 0, FAIL) == 0
+    assert made.c.nodes[0].health.verdict == OK
+    assert made.c.health_count == 1
+
+
+@pytest.mark.parametrize("record", [b"", b"{", b"[]", b'{"a":"\n"}', b"{}x"])
+def test_a_frame_whose_record_is_no_object_is_refused(record: bytes) -> None:
+    held = ffi.from_buffer(record) if record else ffi.new("uint8_t[1]")
+    msg = new("gs_healthmsg", record=held, record_size=len(record))
+    buffer, error = new("gs_buffer"), new("gs_error")
+    lib.gs_healthmsg_encode(buffer, msg)
+    into = new("gs_healthmsg")
+    assert lib.gs_healthmsg_decode(buffer.data, buffer.size, into, error) < 0
+    assert text(error.text)
+    lib.gs_wire_free(buffer)

@@ -1,0 +1,200 @@
+"""One look at the GPUs, from the probe to the record: health.h."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from core.c import lib
+from gangstart.core import text
+from gangstart.errors import GangstartError
+from gangstart.health import Health, Place, measure, read
+from nvml.fakenvml import link
+from nvml.wellnode import make_well
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nvml.fakenvml import Node
+
+DRIVER_LOADED = "6,2,2000,-;NVRM: loading NVIDIA UNIX x86_64 Kernel Module  570.124.06"
+FALLEN_OFF = (
+    "3,9,9000000,-;NVRM: Xid (PCI:0000:1a:00): 79, pid=4711, GPU has fallen off the bus."
+)
+
+
+@pytest.fixture
+def well(fake_objects: list[Path], tmp_path: Path) -> Node:
+    return make_well(tmp_path, link(fake_objects, tmp_path / "libnvidia-ml.so.1"))
+
+
+def place(node: Node, program: Path, **more: str) -> Place:
+    found = {
+        "probe": str(program),
+        "library": str(node.library),
+        "root": str(node.root),
+        "lock": str(node.folder / "lock"),
+        "kernel_log": str(node.root / "kmsg"),
+    }
+    return Place(**(found | more))
+
+
+def look(node: Node, program: Path, stage: str = "start", **more: Any) -> Health:
+    return measure(stage, place=place(node, program), **more)
+
+
+def test_a_sound_node_is_ok_and_its_record_has_every_sample(
+    well: Node, program: Path
+) -> None:
+    found = look(well, program)
+    assert (found.verdict, found.drain, found.none) == ("ok", False, False)
+    assert found.sentence == "2 GPUs ok"
+    gpus = found.event["gpus"]
+    assert [gpu["pci"] for gpu in gpus] == ["0000:1a:00.0", "0000:db:00.0"]
+    assert [gpu["verdict"] for gpu in gpus] == ["ok", "ok"]
+    assert gpus[0]["readings"]["power_limit"] == 700_000
+    assert found.event["node"]["driver"] == "570.124.06"
+    assert found.event["looks"] == 1
+
+
+def test_a_bad_gpu_is_named_with_value_limit_and_source(
+    well: Node, program: Path
+) -> None:
+    well.gpus[1]["ecc_total.1.0"] = 3
+    well.write()
+    found = look(well, program)
+    assert found.verdict == "fail"
+    assert found.sentence.startswith("1 ok, 1 fail: GPU 1 (0000:db:00.0): ")
+    hit = next(f for f in found.event["findings"] if f["check"] == "ecc_unc")
+    assert (hit["gpu"], hit["uuid"]) == (1, "GPU-0000db-aaaa")
+    assert (hit["value"], hit["limit"]) == ("3", "0")
+    assert hit["source"]
+    assert hit["action"]
+
+
+def test_only_the_jobs_gpus_count_for_the_job(well: Node, program: Path) -> None:
+    well.gpus[1]["ecc_total.1.0"] = 3
+    well.write()
+    assert look(well, program, devices=["0"]).sentence == "1 GPU ok"
+    assert look(well, program, devices=["GPU-00001a-aaaa"]).verdict == "ok"
+    assert look(well, program, devices=["1"]).verdict == "fail"
+    missing = look(well, program, devices=["0", "7"])
+    assert missing.verdict == "fail"
+    assert "7" in missing.sentence
+
+
+def test_a_bad_gpu_is_looked_at_again_before_the_node_is_drained(
+    well: Node, program: Path
+) -> None:
+    well.gpus[0]["remapped"] = "0 0 0 1"
+    well.write()
+    once = look(well, program, "start")
+    assert (once.verdict, once.drain, once.event["looks"]) == ("fail", False, 1)
+    twice = look(well, program, "prolog")
+    assert (twice.verdict, twice.drain, twice.event["looks"]) == ("fail", True, 2)
+
+
+def test_without_gpus_nothing_is_started(tmp_path: Path) -> None:
+    (tmp_path / "sys/bus/pci/devices").mkdir(parents=True)
+    found = measure(place=Place(probe="/nonexistent/probe", root=str(tmp_path)))
+    assert (found.verdict, found.none, found.sentence) == ("ok", True, "no GPU")
+
+
+def test_gpus_that_slurm_expects_are_missed(tmp_path: Path, program: Path) -> None:
+    (tmp_path / "sys/bus/pci/devices").mkdir(parents=True)
+    here = Place(probe=str(program), root=str(tmp_path), lock=str(tmp_path / "lock"))
+    found = measure(place=here, expected=8)
+    assert found.verdict == "fail"
+    assert found.sentence.startswith("no GPU was read; node fail: GPUs are expected")
+
+
+def test_a_probe_that_is_missing_leaves_the_gpus_unknown(well: Node) -> None:
+    lost = well.folder / "no-probe"
+    found = measure("start", place=place(well, lost))
+    assert (found.verdict, found.drain) == ("unknown", False)
+    assert str(lost) in found.sentence
+    assert "probe=PATH" in found.sentence
+
+
+def test_a_driver_that_hangs_is_named_within_the_deadline(
+    well: Node, program: Path
+) -> None:
+    well.gpus[1]["hang"] = "nvmlDeviceGetPowerUsage"
+    well.write()
+    conf = well.folder / "gangstart.conf"
+    conf.write_text("gpu_deadline = 1\n")
+    found = measure("start", place=place(well, program, conf=str(conf)))
+    assert found.verdict == "fail"
+    assert "nvmlDeviceGetPowerUsage" in found.sentence
+    assert "0000:db:00.0" in found.sentence
+    assert (found.event["hung_call"], found.event["hung_gpu"]) == (
+        "nvmlDeviceGetPowerUsage",
+        "0000:db:00.0",
+    )
+
+
+def test_the_kernel_log_counts_from_the_last_load_of_the_driver(
+    well: Node, program: Path
+) -> None:
+    well.put("/kmsg", f"{DRIVER_LOADED}\n{FALLEN_OFF}")
+    found = look(well, program)
+    assert found.verdict == "fail"
+    assert "Xid 79" in found.sentence
+    well.put("/kmsg", f"{FALLEN_OFF}\n{DRIVER_LOADED}")
+    assert look(well, program).verdict == "ok"
+
+
+def test_a_long_kernel_log_is_read_from_its_end(well: Node, program: Path) -> None:
+    noise = ("6,1,1,-;" + "x" * 90 + "\n") * 100_000
+    well.put("/kmsg", noise + FALLEN_OFF)
+    assert "Xid 79" in look(well, program).sentence
+    well.put("/kmsg", FALLEN_OFF + "\n" + noise)
+    assert look(well, program).verdict == "ok"
+
+
+def test_a_kernel_log_that_cannot_be_read_is_unknown(
+    well: Node, program: Path
+) -> None:
+    here = place(well, program, kernel_log=str(well.folder / "none"))
+    found = measure("start", place=here)
+    assert "none cannot be read" in found.event["kernel_log_note"]
+    assert found.verdict == "unknown"
+
+
+def test_a_policy_with_a_mistake_is_refused(well: Node, program: Path) -> None:
+    conf = well.folder / "gangstart.conf"
+    conf.write_text("probe_deadline = soon\n")
+    with pytest.raises(GangstartError, match="line 1: probe_deadline = soon"):
+        measure(place=place(well, program, conf=str(conf)))
+
+
+def test_a_record_gives_its_sample_back(well: Node, program: Path) -> None:
+    found = look(well, program)
+    gpus = read(json.dumps(found.event))
+    assert gpus.count == 2
+    assert text(gpus.gpus[1].uuid) == "GPU-0000db-aaaa"
+    power = gpus.gpus[0].values[lib.GS_GPU_POWER_LIMIT]
+    assert (power.code, power.value) == (0, 700_000)
+    assert text(gpus.driver) == "570.124.06"
+
+
+@pytest.mark.parametrize(
+    "record",
+    ["", "{}", "[]", '{"gpus":[{}]}', '{"node":{}', '{"gpus":7,"node":{}}'],
+)
+def test_what_is_no_record_is_refused(record: str) -> None:
+    with pytest.raises(GangstartError, match="no record of GPUs"):
+        read(record)
+
+
+def test_a_record_with_too_many_gpus_is_refused() -> None:
+    gpus = ",".join("{}" for _ in range(lib.GS_GPU_MAX + 1))
+    with pytest.raises(GangstartError, match="no record of GPUs"):
+        read(f'{{"gpus":[{gpus}],"node":{{}}}}')
+
+
+def test_stages_have_names() -> None:
+    names = [text(lib.gs_stage_name(s)) for s in range(lib.GS_STAGES)]
+    assert names == ["node", "start", "prolog", "epilog"]
+    assert text(lib.gs_stage_name(lib.GS_STAGES)) == ""
