@@ -1,0 +1,225 @@
+"""GPUs before the start, on a real cluster whose nodes have a fake NVML each."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import gangstart
+import pytest
+from cluster.gang import Gang, until
+from nvml.fakenvml import Node, compiler_is_here, link, objects
+from nvml.wellnode import make_well
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.cluster
+
+NODES = ("n1", "n2", "n3", "n4")
+EVERYBODY = ("-N4", "--ntasks-per-node=2")
+PATIENCE = 5.0
+EXIT_UNFIT = 69
+PROBE = Path(gangstart.__file__).with_name("gangstart-probe")
+
+
+class Gpus:
+    """The fake GPUs of all nodes, in a folder that every node sees."""
+
+    def __init__(self, folder: Path, library: Path) -> None:
+        self.folder = folder
+        self.nodes: dict[str, Node] = {}
+        for name in NODES:
+            own = folder / name
+            own.mkdir()
+            copy = own / library.name
+            shutil.copy(library, copy)
+            self.nodes[name] = make_well(own, copy)
+        self.probe = folder / "probe"
+        self.probe.write_text(
+            f'#!/bin/sh\nd={folder}/$(uname -n)\nexec {PROBE} "$@" '
+            '--library "$d/libnvidia-ml.so.1" --sysfs "$d/root" --lock "$d/lock"\n'
+        )
+        self.probe.chmod(0o755)
+        self.kmsg = folder / "kmsg"
+        self.kmsg.write_text("")
+        self.conf = folder / "gangstart.conf"
+        self.write_conf()
+
+    def write_conf(self, *lines: str) -> None:
+        """What the site wants, beside two GPUs per node."""
+        wanted = ("expected_gpus = 2", f"kernel_log = {self.kmsg}", *lines)
+        self.conf.write_text("".join(f"{line}\n" for line in wanted))
+
+    def set(self, node: str, gpu: int, **values: object) -> None:
+        """Change what a GPU answers; names with dots are written with underscores."""
+        self.nodes[node].gpus[gpu] |= values
+        self.nodes[node].write()
+
+    @property
+    def arguments(self) -> str:
+        """What plugstack.conf says."""
+        return f"probe={self.probe} conf={self.conf}"
+
+
+@pytest.fixture(scope="session")
+def fake_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not compiler_is_here():
+        pytest.skip("no C compiler to build the fake NVML")
+    folder = tmp_path_factory.mktemp("fake-nvml")
+    return link(objects(folder), folder / "libnvidia-ml.so.1")
+
+
+@pytest.fixture
+def gpus(gang: Gang, fake_library: Path) -> Iterator[Gpus]:
+    folder = gang.folder / "gpu"
+    folder.mkdir()
+    made = Gpus(folder, fake_library)
+    with gang.plugstack(f"{{ours}} {made.arguments}"):
+        yield made
+
+
+
+
+def test_sound_gpus_are_counted_in_the_one_line(gang: Gang, gpus: Gpus) -> None:
+    ran = gang.srun(*EVERYBODY, "--gang-start=20", "hostname")
+    assert ran.code == 0, ran.err
+    assert " · 8 GPUs ok · master" in ran.told[0]
+    assert ran.seconds < PATIENCE
+    gang.clean(10)
+
+
+def test_record_starts_all_the_same_and_says_what_is_wrong(
+    gang: Gang, gpus: Gpus
+) -> None:
+    gpus.set("n3", 1, **{"ecc_total.1.0": 2})
+    ran = gang.srun(*EVERYBODY, "--gang-start=20", "hostname")
+    assert ran.code == 0, ran.err
+    assert len(ran.rows) == 8
+    assert " · 7 ok, 1 fail: n3 GPU 1 (0000:db:00.0): " in ran.told[0]
+    gang.clean(10)
+
+
+def test_require_refuses_before_any_task_runs(gang: Gang, gpus: Gpus) -> None:
+    gpus.set("n3", 1, **{"ecc_total.1.0": 2})
+    ran = gang.srun(*EVERYBODY, "--gang-start=20,health=require", *gang.trace())
+    assert ran.code == EXIT_UNFIT, ran.err
+    head, line = ran.told[0], ran.told[1]
+    assert "1 of 4 nodes is not healthy (health=require)" in head
+    assert line.split()[0] == "n3"
+    for word in (
+        "GPU 1",
+        "0000:db:00.0",
+        "GPU-0000db-aaaa",
+        "check ecc_unc",
+        "value 2",
+        "limit 0",
+        "source: ",
+    ):
+        assert word in line
+    gang.clean(10)
+    assert gang.started() == []
+
+
+def test_require_lets_warnings_pass(gang: Gang, gpus: Gpus) -> None:
+    gpus.set("n2", 0, persistence=0)
+    ran = gang.srun(*EVERYBODY, "--gang-start=20,health=require", "hostname")
+    assert ran.code == 0, ran.err
+    assert "1 warn: n2 GPU 0" in ran.told[0]
+    gang.clean(10)
+
+
+def test_what_is_not_known_refuses_only_where_it_is_strict(
+    gang: Gang, gpus: Gpus
+) -> None:
+
+    gpus.conf.write_text(
+        f"expected_gpus = 2\nkernel_log = {gpus.folder}/nothing\n"
+    )
+    ran = gang.srun(*EVERYBODY, "--gang-start=20,health=require", "hostname")
+    assert ran.code == 0, ran.err
+    assert "unknown: n1 " in ran.told[0]
+    ran = gang.srun(
+        *EVERYBODY, "--gang-start=20,health=require,require=strict", *gang.trace()
+    )
+    assert ran.code == EXIT_UNFIT, ran.err
+    assert "4 of 4 nodes are not healthy" in ran.told[0]
+    gang.clean(10)
+    assert gang.started() == []
+
+
+def test_a_driver_that_hangs_delays_nobody_beyond_its_deadline(
+    gang: Gang, gpus: Gpus
+) -> None:
+    gpus.write_conf("gpu_deadline = 2")
+    gpus.set("n4", 0, hang="nvmlDeviceGetPowerUsage")
+    ran = gang.srun(*EVERYBODY, "--gang-start=20", "hostname")
+    assert ran.code == 0, ran.err
+    assert "n4 " in ran.told[0]
+    assert "nvmlDeviceGetPowerUsage" in ran.told[0]
+    assert 2 < ran.seconds < 2 + PATIENCE
+    gang.clean(10)
+    until(lambda: gang.pids("gangstart-probe") == {}, "the probe to be gone", 10)
+
+
+def test_an_xid_of_the_kernel_log_is_found(gang: Gang, gpus: Gpus) -> None:
+    gpus.kmsg.write_text(
+        "3,1,99,-;NVRM: Xid (PCI:0000:1a:00): 79, pid=7, GPU has fallen off the bus.\n"
+    )
+    ran = gang.srun("-N1", "--gang-start=20,health=require", *gang.trace())
+    assert ran.code == EXIT_UNFIT, ran.err
+    assert "Xid 79" in ran.told[1]
+    gang.clean(10)
+
+
+def test_a_policy_that_is_wrong_is_told_and_hides_nothing(
+    gang: Gang, gpus: Gpus
+) -> None:
+    gpus.conf.write_text("expected_gpu = 2\n")
+    ran = gang.srun("-N2", "--gang-start=20", "hostname")
+    assert ran.code == 0, ran.err
+    assert "unknown: n1 " in ran.told[0]
+    assert "line 1: " in ran.told[0]
+    gang.clean(10)
+
+
+def test_two_tasks_on_one_gpu_are_named(gang: Gang, gpus: Gpus) -> None:
+    env = {"CUDA_VISIBLE_DEVICES": "0"}
+    ran = gang.srun("-N1", "-n2", "--gang-start=20", "hostname", env=env)
+    assert ran.code == 0, ran.err
+    assert "would both use GPU GPU-00001a-aaaa" in ran.err
+    ran = gang.srun(
+        "-N1", "-n2", "--gang-start=20,health=require", *gang.trace(), env=env
+    )
+    assert ran.code == EXIT_UNFIT, ran.err
+    assert "would both use GPU GPU-00001a-aaaa" in ran.told[1]
+    gang.clean(10)
+    assert gang.started() == []
+
+
+def test_the_report_has_every_sample(gang: Gang, gpus: Gpus) -> None:
+    gpus.set("n2", 1, persistence=0)
+    wanted = gang.folder / "report.json"
+    spec = f"--gang-start=20,report={wanted}"
+    ran = gang.srun(*EVERYBODY, spec, "hostname")
+    assert ran.code == 0, ran.err
+    report = json.loads(wanted.read_text())
+    assert report["health"]["mode"] == "record"
+    assert report["health"]["gpus"] == {"ok": 7, "unknown": 0, "warn": 1, "fail": 0}
+    assert report["health"]["waited_s"] >= 0
+    for node in report["nodes"]:
+        record = node["health"]["record"]
+        assert [gpu["index"] for gpu in record["gpus"]] == [0, 1]
+        assert record["gpus"][0]["readings"]["temperature"] == 41
+        assert node["health"]["took_s"] > 0
+    gang.clean(10)
+
+
+def test_off_looks_at_nothing(gang: Gang, gpus: Gpus) -> None:
+    gpus.set("n3", 1, **{"ecc_total.1.0": 2})
+    ran = gang.srun("-N4", "--gang-start=20,health=off", "hostname")
+    assert ran.code == 0, ran.err
+    assert "GPU" not in ran.err
+    gang.clean(10)
