@@ -287,7 +287,8 @@ def _finding(raw: CData) -> Finding:
     )
 
 
-def _kernel_log(keep: Keeper, content: str | None) -> CData:
+def kernel_log(keep: Keeper, content: str | None) -> CData:
+    """``struct gs_xidlog *`` of a log's text; NULL if it could not be read."""
     if content is None:
         return ffi.NULL
     log = keep.new("struct gs_xidlog *")
@@ -315,7 +316,7 @@ def judge(
     made.step_gpu_count = len(context.step_gpus)
     made.foreign = keep.new("uint32_t[]", list(context.foreign))
     made.foreign_count = len(context.foreign)
-    made.xids = _kernel_log(keep, context.kernel_log)
+    made.xids = kernel_log(keep, context.kernel_log)
     verdict = ffi.new("struct gs_gpuverdict *")
     earlier = before.c if before else ffi.NULL
     if lib.gs_gpurule_judge(sample.c, made, earlier, verdict) < 0:

@@ -70,10 +70,12 @@ enum gs_gpu_reading {
     GS_GPU_MINOR,          /* of /dev/nvidiaN */
     GS_GPU_NUMA_MEMORY,    /* 1 = memory is a NUMA node of the host (GH200, GB200) */
     GS_GPU_INFOROM,        /* 1 = valid */
-    GS_GPU_TEMPERATURE_MARGIN, /* degrees below the slowdown limit; 0 = at or past it */
+    GS_GPU_TEMPERATURE_MARGIN, /* degrees below the slowdown limit; 0 = at or past it,
+                                  or the GPU says so though it is cool */
     GS_GPU_TEMPERATURE_MEMORY_MAX,
     GS_GPU_REMAP_BANKS_EMPTY, /* memory banks without a spare row left */
-    GS_GPU_P2P_BROKEN,        /* peers of this node it cannot reach over NVLink */
+    GS_GPU_P2P_BROKEN,        /* peers of this node it cannot reach over NVLink; read
+                                 only behind NVSwitches */
     GS_GPU_C2C_DOWN,          /* links to the CPU (GH200, GB200) that are down */
     GS_GPU_READINGS           /* how many there are */
 };

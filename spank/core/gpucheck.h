@@ -2,8 +2,9 @@
  * matters and what is to be done then.
  *
  * How to add a check: 1. an entry in enum gs_check; 2. a row in CHECKS of gpucheck.c,
- * with a rule of gpucheckrule.c; 3. a row in docs/man/gangstart.conf.5; 4. a test in
- * tests/core/test_gpurule.py. Policy and judgement follow.
+ * with a rule of gpucheckrule.c; 3. a row in docs/man/gangstart.conf.5; 4. a row in
+ * tests/core/test_gpurule.py and one in tests/nvml/test_matrix.py. Policy and judgement
+ * follow.
  */
 #ifndef GS_GPUCHECK_H
 #define GS_GPUCHECK_H

@@ -88,34 +88,30 @@ static const char *const RECOVERY[] = {
     "reboot the system",
 };
 
-static bool recovery_peer(uint64_t action)
+bool gs_recovery_peer(uint64_t action)
 {
     return action == 3 || action == 5;
 }
 
-static void recovery_text(struct gs_look *look)
+void gs_recovery_text(uint64_t action, char out[GS_FINDING_TEXT])
 {
-    uint64_t action = value(look, 0);
-
     if (action < sizeof(RECOVERY) / sizeof(RECOVERY[0]))
-        snprintf(look->value, sizeof(look->value), "%s", RECOVERY[action]);
+        snprintf(out, GS_FINDING_TEXT, "%s", RECOVERY[action]);
     else
-        snprintf(look->value,
-                 sizeof(look->value),
-                 "unknown action %llu",
-                 (unsigned long long)action);
+        snprintf(
+            out, GS_FINDING_TEXT, "unknown action %llu", (unsigned long long)action);
 }
 
 bool gs_rule_recovery(struct gs_look *look)
 {
-    recovery_text(look);
-    return value(look, 0) != 0 && !recovery_peer(value(look, 0));
+    gs_recovery_text(value(look, 0), look->value);
+    return value(look, 0) != 0 && !gs_recovery_peer(value(look, 0));
 }
 
 bool gs_rule_recovery_peer(struct gs_look *look)
 {
-    recovery_text(look);
-    return recovery_peer(value(look, 0));
+    gs_recovery_text(value(look, 0), look->value);
+    return gs_recovery_peer(value(look, 0));
 }
 
 /* Workstation and consumer models have it off by default. */

@@ -130,7 +130,13 @@ void gs_gpu_value_text(const struct gs_gpu *gpu,
                        enum gs_gpu_reading reading,
                        char out[GS_FINDING_TEXT])
 {
-    unsigned long long value = gpu->values[reading].value;
+    gs_reading_text(reading, gpu->values[reading].value, out);
+}
+
+void gs_reading_text(enum gs_gpu_reading reading,
+                     uint64_t value,
+                     char out[GS_FINDING_TEXT])
+{
     const char *unit = gs_gpu_reading_unit(reading);
 
     for (size_t i = 0; i < COUNT(SAID); i++) {
@@ -140,7 +146,12 @@ void gs_gpu_value_text(const struct gs_gpu *gpu,
             break;
         }
     }
-    snprintf(out, GS_FINDING_TEXT, "%llu%s%s", value, *unit ? " " : "", unit);
+    snprintf(out,
+             GS_FINDING_TEXT,
+             "%llu%s%s",
+             (unsigned long long)value,
+             *unit ? " " : "",
+             unit);
 }
 
 void gs_gpu_code_text(uint16_t code, char out[GS_FINDING_TEXT])

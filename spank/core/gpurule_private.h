@@ -98,6 +98,15 @@ void gs_gpu_value_text(const struct gs_gpu *gpu,
                        enum gs_gpu_reading reading,
                        char out[GS_FINDING_TEXT]);
 
+void gs_reading_text(enum gs_gpu_reading reading,
+                     uint64_t value,
+                     char out[GS_FINDING_TEXT]);
+
+/* "reset the GPU": what a recovery action asks for. */
+void gs_recovery_text(uint64_t action, char out[GS_FINDING_TEXT]);
+/* Whether it is of the GPU's peers, not of itself. */
+bool gs_recovery_peer(uint64_t action);
+
 /* "NVML_ERROR_GPU_IS_LOST", or "code 1234". */
 void gs_gpu_code_text(uint16_t code, char out[GS_FINDING_TEXT]);
 

@@ -131,6 +131,7 @@ void gs_nvml_read(struct gs_nvml *nvml, uint32_t index, struct gs_gpus *gpus)
     gpu.handle = find_handle(nvml, gpu.out, gpus->told);
     gpus->count = index + 1;
     if (!gpu.out->code) {
+        nvml->handles[index] = gpu.handle;
         gs_nvml_read_structs(&gpu);
         gs_nvml_read_simple(&gpu);
         gs_nvml_read_links(&gpu);
@@ -170,6 +171,7 @@ int gs_nvml_sample(const struct gs_nvml_source *source,
         return rc;
     for (uint32_t i = 0; i < ret->told; i++)
         gs_nvml_read(nvml, i, ret);
+    gs_nvml_read_peers(nvml, ret);
     gs_nvml_close(nvml);
     ret->took_us = gs_clock_wall_us() - ret->taken_us;
     return 0;

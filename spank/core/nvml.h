@@ -40,6 +40,11 @@ int gs_nvml_open(const struct gs_nvml_source *source,
  * read in ascending order; an index out of range does nothing. */
 void gs_nvml_read(struct gs_nvml *nvml, uint32_t index, struct gs_gpus *gpus);
 
+/* After the last gs_nvml_read(): asks which GPUs reach each other, for which all of
+ * them have to be open. It sets one reading of GPUs that were read; done apart, a GPU
+ * that hangs costs no reading of the others. */
+void gs_nvml_read_peers(struct gs_nvml *nvml, struct gs_gpus *gpus);
+
 /* Shuts the library down. NULL is allowed. */
 void gs_nvml_close(struct gs_nvml *nvml);
 

@@ -1,11 +1,14 @@
 /* nvml_links.c - NVLink: how many links there are, how many are up, how many errors
  * they had. Generations count errors in different places: the first that answers is
- * taken. */
+ * taken. And the links to the CPU (C2C) of GH200 and GB200. */
 #include <string.h>
 
 #include "nvml_private.h"
 
 #define FIELD_LINK_COUNT 91
+#define FIELD_C2C_COUNT 170
+#define FIELD_C2C_STATUS 171 /* of the link in scope: 1 = up */
+#define C2C_LINKS 16
 #define FAMILY 7
 
 /* Error counters by generation, per link (the field's scope). To add a generation, add
@@ -101,6 +104,31 @@ static int sum_old(struct gs_nvml_gpu *gpu, uint32_t links, uint64_t *ret_sum)
     return code;
 }
 
+static void read_c2c(struct gs_nvml_gpu *gpu)
+{
+    struct gs_nvml_field told = {.id = FIELD_C2C_COUNT}, links[C2C_LINKS];
+    uint32_t count = 0, down = 0;
+    int code;
+
+    gs_nvml_fields(gpu, &told, 1);
+    if (!told.code)
+        count = gs_nvml_field_value(&told) < C2C_LINKS
+                    ? (uint32_t)gs_nvml_field_value(&told)
+                    : C2C_LINKS;
+    memset(links, 0, sizeof(links));
+    for (uint32_t i = 0; i < count; i++)
+        links[i] = (struct gs_nvml_field){.id = FIELD_C2C_STATUS, .scope = i};
+    /* None at all is what GPUs of an ordinary board say. */
+    code = told.code ? (int)told.code : count ? 0 : GS_NVML_NOT_SUPPORTED;
+    if (count)
+        gs_nvml_fields(gpu, links, count);
+    for (uint32_t i = 0; i < count && !code; i++) {
+        code = (int)links[i].code;
+        down += gs_nvml_field_value(&links[i]) != 1;
+    }
+    gs_nvml_set(gpu, GS_GPU_C2C_DOWN, code, down);
+}
+
 void gs_nvml_read_links(struct gs_nvml_gpu *gpu)
 {
     struct gs_nvml_field told = {.id = FIELD_LINK_COUNT};
@@ -108,6 +136,7 @@ void gs_nvml_read_links(struct gs_nvml_gpu *gpu)
     uint64_t links, sum = 0;
     int code = GS_NVML_NOT_SUPPORTED;
 
+    read_c2c(gpu);
     gs_nvml_fields(gpu, &told, 1);
     links = gs_nvml_field_value(&told);
     if (links > GS_GPU_LINKS)

@@ -27,7 +27,8 @@ struct gs_nvml {
     bool inited, inforom;
     struct gs_nvml_progress *progress;
     struct gs_bus bus;
-    char pci[GS_GPU_TEXT]; /* of the GPU being read, as progress shows it */
+    char pci[GS_GPU_TEXT];     /* of the GPU being read, as progress shows it */
+    void *handles[GS_GPU_MAX]; /* of the GPUs read so far, NULL = could not be opened */
 };
 
 /* One GPU being read. */
@@ -58,6 +59,12 @@ void *gs_nvml_find(struct gs_nvml *nvml, const char *name);
 
 /* The code of a query as gpu.h has it. */
 uint16_t gs_nvml_code(int code);
+
+/* Calls get(handle, struct *). */
+int gs_nvml_struct(struct gs_nvml_gpu *gpu, const char *name, void *data);
+
+/* Whether a query's code says that an older form of it is worth trying. */
+bool gs_nvml_try_older(int code);
 
 /* Notes one reading. */
 void gs_nvml_set(struct gs_nvml_gpu *gpu,

@@ -48,6 +48,7 @@ static const struct {
     unsigned which;
 } chosen[] = {
     {GS_GPU_TEMPERATURE_SLOWDOWN, "nvmlDeviceGetTemperatureThreshold", 1},
+    {GS_GPU_TEMPERATURE_MEMORY_MAX, "nvmlDeviceGetTemperatureThreshold", 2},
     {GS_GPU_CLOCK_SM, "nvmlDeviceGetClockInfo", 1},
     {GS_GPU_CLOCK_SM_MAX, "nvmlDeviceGetMaxClockInfo", 1},
 };
@@ -211,6 +212,39 @@ static void read_reasons(struct gs_nvml_gpu *gpu)
     gs_nvml_set(gpu, GS_GPU_CLOCK_REASONS, code, mask);
 }
 
+struct margin_v1 {
+    unsigned version;
+    int celsius;
+};
+
+/* How far the threshold of slowing down is; 0 = reached, or not known. */
+static unsigned margin_by_threshold(const struct gs_gpu *gpu)
+{
+    const struct gs_gpu_value *now = &gpu->values[GS_GPU_TEMPERATURE];
+    const struct gs_gpu_value *slow = &gpu->values[GS_GPU_TEMPERATURE_SLOWDOWN];
+    const unsigned most = 150; /* what is more is no temperature */
+
+    if (now->code || slow->code || slow->value > most || slow->value <= now->value)
+        return 0;
+    return (unsigned)(slow->value - now->value);
+}
+
+/* Some H100 say 0 or less at any temperature, so that has to be seen from the threshold
+ * as well. Fields 193-196 are no way to it: they are thresholds on the margin's own
+ * scale, not temperatures. */
+static void read_margin(struct gs_nvml_gpu *gpu)
+{
+    struct margin_v1 margin = {.version = GS_NVML_VERSION(struct margin_v1, 1)};
+    int code = gs_nvml_struct(gpu, "nvmlDeviceGetMarginTemperature", &margin);
+    unsigned other = margin_by_threshold(gpu->out);
+
+    if (code == 0 && margin.celsius > 0)
+        other = (unsigned)margin.celsius;
+    else if (other && (gs_nvml_try_older(code) || code == GS_NVML_NOT_SUPPORTED))
+        code = 0;
+    gs_nvml_set(gpu, GS_GPU_TEMPERATURE_MARGIN, code, other);
+}
+
 static void read_inforom(struct gs_nvml_gpu *gpu)
 {
     int (*validate)(void *);
@@ -232,6 +266,7 @@ void gs_nvml_read_simple(struct gs_nvml_gpu *gpu)
     read_fields(gpu);
     read_ecc(gpu);
     read_uints(gpu);
+    read_margin(gpu);
     read_reasons(gpu);
     read_inforom(gpu);
 }

@@ -64,15 +64,14 @@ union fabric_any {
     uint8_t room[1024]; /* cppcheck-suppress unusedStructMember */
 };
 
-static int with_struct(struct gs_nvml_gpu *gpu, const char *name, void *data)
+int gs_nvml_struct(struct gs_nvml_gpu *gpu, const char *name, void *data)
 {
     int (*get)(void *, void *) = (int (*)(void *, void *))gs_nvml_find(gpu->nvml, name);
 
     return get ? get(gpu->handle, data) : GS_NVML_FUNCTION_NOT_FOUND;
 }
 
-/* Whether a query's code says that an older form of it is worth trying. */
-static bool try_older(int code)
+bool gs_nvml_try_older(int code)
 {
     return code == GS_NVML_FUNCTION_NOT_FOUND || code == GS_NVML_VERSION_MISMATCH
            || code == GS_NVML_INVALID_ARGUMENT;
@@ -87,7 +86,7 @@ static void read_pci(struct gs_nvml_gpu *gpu)
 
     for (size_t i = 0; i < COUNT(names) && code == GS_NVML_FUNCTION_NOT_FOUND; i++) {
         memset(pci, 0, sizeof(pci));
-        code = with_struct(gpu, names[i], pci);
+        code = gs_nvml_struct(gpu, names[i], pci);
     }
     if (code)
         return;
@@ -123,10 +122,10 @@ static void read_identity(struct gs_nvml_gpu *gpu)
 static void read_temperature(struct gs_nvml_gpu *gpu)
 {
     struct temperature_v1 now = {.version = GS_NVML_VERSION(struct temperature_v1, 1)};
-    int code = with_struct(gpu, "nvmlDeviceGetTemperatureV", &now);
+    int code = gs_nvml_struct(gpu, "nvmlDeviceGetTemperatureV", &now);
     unsigned celsius = now.celsius > 0 ? (unsigned)now.celsius : 0;
 
-    if (try_older(code)) {
+    if (gs_nvml_try_older(code)) {
         int (*get)(void *, unsigned, unsigned *) =
             (int (*)(void *, unsigned, unsigned *))gs_nvml_find(
                 gpu->nvml, "nvmlDeviceGetTemperature");
@@ -139,13 +138,13 @@ static void read_memory(struct gs_nvml_gpu *gpu)
 {
     struct memory_v2 v2 = {.version = GS_NVML_VERSION(struct memory_v2, 2)};
     unsigned long long v1[3] = {0}; /* total, free, used */
-    int code = with_struct(gpu, "nvmlDeviceGetMemoryInfo_v2", &v2);
+    int code = gs_nvml_struct(gpu, "nvmlDeviceGetMemoryInfo_v2", &v2);
     /* Drivers disagree whether `used` holds what is reserved; this never does. */
     unsigned long long kept = v2.free + v2.reserved;
     unsigned long long used = v2.total > kept ? v2.total - kept : 0;
 
-    if (try_older(code)) {
-        code = with_struct(gpu, "nvmlDeviceGetMemoryInfo", v1);
+    if (gs_nvml_try_older(code)) {
+        code = gs_nvml_struct(gpu, "nvmlDeviceGetMemoryInfo", v1);
         v2.total = v1[0];
         used = v1[2];
     }
@@ -166,15 +165,32 @@ static void read_remapped(struct gs_nvml_gpu *gpu)
     gs_nvml_set(gpu, GS_GPU_REMAP_FAILED, code, failed);
 }
 
+/* Banks by how many of their spare rows are left. */
+static void read_banks(struct gs_nvml_gpu *gpu)
+{
+    enum {
+        MAX,
+        HIGH,
+        PARTIAL,
+        LOW,
+        NONE,
+        GROUPS
+    };
+    unsigned banks[GROUPS] = {0};
+    int code = gs_nvml_struct(gpu, "nvmlDeviceGetRowRemapperHistogram", banks);
+
+    gs_nvml_set(gpu, GS_GPU_REMAP_BANKS_EMPTY, code, banks[NONE]);
+}
+
 static void read_memory_faults(struct gs_nvml_gpu *gpu)
 {
     struct sram_status_v1 sram = {.version = GS_NVML_VERSION(struct sram_status_v1, 1)};
     struct unrepairable_v1 flag = {.version =
                                        GS_NVML_VERSION(struct unrepairable_v1, 1)};
-    int code = with_struct(gpu, "nvmlDeviceGetSramEccErrorStatus", &sram);
+    int code = gs_nvml_struct(gpu, "nvmlDeviceGetSramEccErrorStatus", &sram);
 
     gs_nvml_set(gpu, GS_GPU_SRAM_THRESHOLD, code, sram.threshold_exceeded);
-    code = with_struct(gpu, "nvmlDeviceGetUnrepairableMemoryFlag_v1", &flag);
+    code = gs_nvml_struct(gpu, "nvmlDeviceGetUnrepairableMemoryFlag_v1", &flag);
     gs_nvml_set(gpu, GS_GPU_UNREPAIRABLE, code, flag.flag);
 }
 
@@ -183,7 +199,7 @@ static void read_utilization(struct gs_nvml_gpu *gpu)
     struct {
         unsigned gpu, memory;
     } busy = {0};
-    int code = with_struct(gpu, "nvmlDeviceGetUtilizationRates", &busy);
+    int code = gs_nvml_struct(gpu, "nvmlDeviceGetUtilizationRates", &busy);
 
     gs_nvml_set(gpu, GS_GPU_UTILIZATION, code, busy.gpu);
     gs_nvml_set(gpu, GS_GPU_MEMORY_UTILIZATION, code, busy.memory);
@@ -210,16 +226,16 @@ static void read_fabric(struct gs_nvml_gpu *gpu)
     int code, health;
 
     any.v3.version = GS_NVML_VERSION(struct fabric_v3, 3);
-    code = with_struct(gpu, call, &any);
-    if (try_older(code)) {
+    code = gs_nvml_struct(gpu, call, &any);
+    if (gs_nvml_try_older(code)) {
         any = (union fabric_any){.v2.version = GS_NVML_VERSION(struct fabric_v2, 2)};
-        code = with_struct(gpu, call, &any);
+        code = gs_nvml_struct(gpu, call, &any);
     }
     health = code;
-    if (try_older(code)) {
+    if (gs_nvml_try_older(code)) {
         struct fabric_v1 old;
         any = (union fabric_any){0};
-        code = with_struct(gpu, "nvmlDeviceGetGpuFabricInfo", &any);
+        code = gs_nvml_struct(gpu, "nvmlDeviceGetGpuFabricInfo", &any);
         old = any.v1;
         memcpy(any.v2.cluster, old.cluster, sizeof(old.cluster));
         any.v2.status = old.status;
@@ -238,7 +254,7 @@ static void read_fabric(struct gs_nvml_gpu *gpu)
 
 static void read_numa(struct gs_nvml_gpu *gpu)
 {
-    int node = -1, code = with_struct(gpu, "nvmlDeviceGetNumaNodeId", &node);
+    int node = -1, code = gs_nvml_struct(gpu, "nvmlDeviceGetNumaNodeId", &node);
 
     gs_nvml_set(gpu, GS_GPU_NUMA_MEMORY, code, node >= 0);
 }
@@ -249,6 +265,7 @@ void gs_nvml_read_structs(struct gs_nvml_gpu *gpu)
     read_temperature(gpu);
     read_memory(gpu);
     read_remapped(gpu);
+    read_banks(gpu);
     read_memory_faults(gpu);
     read_utilization(gpu);
     read_fabric(gpu);

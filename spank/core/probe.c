@@ -118,13 +118,17 @@ void gs_probe_stop(struct gs_probe_run *probe)
         reap(probe, 1);
 }
 
-/* The GPU that hung joins those that were read. */
+/* The GPU that hung joins those that were read, unless it was read already: then it
+ * hung when it was asked for its peers. */
 static void add_hung(struct gs_gpus *gpus)
 {
     struct gs_gpu *gpu;
 
     if (!gpus->hung_gpu[0] || gpus->count >= GS_GPU_MAX)
         return;
+    for (uint32_t i = 0; i < gpus->count; i++)
+        if (strcmp(gpus->gpus[i].pci, gpus->hung_gpu) == 0)
+            return;
     gpu = &gpus->gpus[gpus->count];
     gpu->index = gpus->count++;
     gpu->code = GS_GPU_HUNG;

@@ -16,7 +16,7 @@ static const struct {
     {GS_GPU_HUNG, GS_CODE_TEXT_HUNG},
 };
 
-static void add_code(struct gs_strbuf *buf, const char *key, uint16_t code)
+static void add_code_text(struct gs_strbuf *buf, uint16_t code)
 {
     const char *name = gs_gpu_code_name(code);
     char number[32];
@@ -28,7 +28,21 @@ static void add_code(struct gs_strbuf *buf, const char *key, uint16_t code)
         snprintf(number, sizeof(number), GS_CODE_TEXT_OTHER "%u", code);
         name = number;
     }
-    gs_json_text(buf, key, name);
+    gs_json_string(buf, name);
+}
+
+static void add_code(struct gs_strbuf *buf, const char *key, uint16_t code)
+{
+    gs_json_key(buf, key);
+    add_code_text(buf, code);
+}
+
+static void add_value(struct gs_strbuf *buf, const struct gs_gpu_value *value)
+{
+    if (value->code)
+        add_code_text(buf, value->code);
+    else
+        gs_strbuf_add(buf, "%" PRIu64, value->value);
 }
 
 static void add_readings(struct gs_strbuf *buf, const struct gs_gpu *gpu)
@@ -40,12 +54,21 @@ static void add_readings(struct gs_strbuf *buf, const struct gs_gpu *gpu)
         const struct gs_gpu_value *value = &gpu->values[i];
         if (value->code == GS_GPU_NOT_ASKED)
             continue;
-        if (value->code)
-            add_code(buf, name, value->code);
-        else
-            gs_json_number(buf, name, value->value);
+        gs_json_key(buf, name);
+        add_value(buf, value);
     }
     gs_strbuf_add(buf, "}");
+}
+
+static void add_peers(struct gs_strbuf *buf, const struct gs_gpus *gpus)
+{
+    gs_json_key(buf, gs_gpu_reading_name(GS_GPU_P2P_BROKEN));
+    gs_strbuf_add(buf, "[");
+    for (uint32_t i = 0; i < gpus->count && i < GS_GPU_MAX; i++) {
+        gs_json_comma(buf);
+        add_value(buf, &gpus->gpus[i].values[GS_GPU_P2P_BROKEN]);
+    }
+    gs_strbuf_add(buf, "]");
 }
 
 static void add_processes(struct gs_strbuf *buf, const struct gs_gpu *gpu)
@@ -134,6 +157,8 @@ char *gs_gpus_line(const struct gs_gpus *gpus, bool complete)
 
     gs_strbuf_add(&buf, "{\"node\":{");
     gs_gpus_write(&buf, gpus, complete);
+    if (complete)
+        add_peers(&buf, gpus);
     gs_strbuf_add(&buf, "}}");
     return gs_strbuf_take(&buf);
 }

@@ -2,7 +2,9 @@
  *
  * This is what gangstart-probe prints: {"gpu":{...}} for each GPU, then {"node":{...}}.
  * In "readings" a number is a value and a text is why there is none; what was not asked
- * is left out. A reader of such lines trusts nothing in them.
+ * is left out. What is known of a GPU only when all have been read stands on the node's
+ * line, as "p2p_broken":[...] in the order of the GPUs. A reader of such lines trusts
+ * nothing in them.
  */
 #ifndef GS_PROBELINE_H
 #define GS_PROBELINE_H

@@ -91,23 +91,42 @@ static bool get_key(struct gs_json_reader *reader,
     return false;
 }
 
+static void get_value(struct gs_json_reader *reader, struct gs_gpu_value *value)
+{
+    value->code = 0;
+    value->value = 0;
+    if (gs_json_kind(reader) == '"')
+        get_code(reader, &value->code);
+    else
+        gs_json_get_number(reader, UINT64_MAX, &value->value);
+}
+
 static void get_reading(struct gs_json_reader *reader,
                         const char *key,
                         struct gs_gpu *gpu)
 {
     for (unsigned i = 0; i < GS_GPU_READINGS; i++) {
-        struct gs_gpu_value *value = &gpu->values[i];
         if (strcmp(gs_gpu_reading_name((enum gs_gpu_reading)i), key) != 0)
             continue;
-        value->code = 0;
-        value->value = 0;
-        if (gs_json_kind(reader) == '"')
-            get_code(reader, &value->code);
-        else
-            gs_json_get_number(reader, UINT64_MAX, &value->value);
+        get_value(reader, &gpu->values[i]);
         return;
     }
     gs_json_skip(reader);
+}
+
+/* A list that is longer than there were GPUs is not of this node. */
+static void get_peers(struct gs_json_reader *reader, struct gs_gpus *gpus)
+{
+    uint32_t i = 0;
+
+    gs_json_enter(reader, '[');
+    while (gs_json_next(reader)) {
+        if (i >= gpus->count) {
+            reader->bad = true;
+            return;
+        }
+        get_value(reader, &gpus->gpus[i++].values[GS_GPU_P2P_BROKEN]);
+    }
 }
 
 static void get_process(struct gs_json_reader *reader, struct gs_gpu *gpu)
@@ -171,6 +190,8 @@ int gs_gpus_parse(struct gs_json_reader *reader, struct gs_gpus *gpus)
     while (gs_json_next_key(reader, key, sizeof(key)))
         if (strcmp(key, "complete") == 0)
             gs_json_get_flag(reader, &complete);
+        else if (strcmp(key, gs_gpu_reading_name(GS_GPU_P2P_BROKEN)) == 0)
+            get_peers(reader, gpus);
         else if (!get_key(reader, key, &gs_probe_node_keys, gpus))
             gs_json_skip(reader);
     return complete ? GS_PROBE_LINE_COMPLETE : GS_PROBE_LINE_NODE;

@@ -141,6 +141,7 @@ static int probe_nvidia(struct gs_nvml_progress *progress, struct gs_gpus *gpus)
         gs_nvml_read(nvml, i, gpus);
         gs_probe_print_line(gs_gpu_line(&gpus->gpus[i]));
     }
+    gs_nvml_read_peers(nvml, gpus);
     gs_nvml_close(nvml);
     return 0;
 }

@@ -99,7 +99,7 @@ const char *fake_text(const struct fake_gpu *gpu, const char *key)
     char section[32] = "node";
 
     if (gpu)
-        snprintf(section, sizeof(section), "gpu %u", (unsigned)(gpu - handles));
+        snprintf(section, sizeof(section), "gpu %u", fake_index(gpu));
     for (int i = 0; i < state.count; i++)
         if (strcmp(state.line[i].section, section) == 0
             && strcmp(state.line[i].key, key) == 0)
@@ -174,4 +174,9 @@ struct fake_gpu *fake_handle(unsigned index)
 
     fake_number(NULL, "count", &count);
     return index < count && index < FAKE_GPUS ? &handles[index] : NULL;
+}
+
+unsigned fake_index(const struct fake_gpu *gpu)
+{
+    return (unsigned)(gpu - handles);
 }

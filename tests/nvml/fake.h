@@ -30,5 +30,6 @@ int fake_number(const struct fake_gpu *gpu, const char *key, uint64_t *ret_numbe
 int fake_copy(const struct fake_gpu *gpu, const char *key, char *to, unsigned size);
 
 struct fake_gpu *fake_handle(unsigned index);
+unsigned fake_index(const struct fake_gpu *gpu);
 
 #endif

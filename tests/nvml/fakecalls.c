@@ -116,6 +116,7 @@ GPU_CHOSEN(nvmlDeviceGetTemperatureThreshold, unsigned, "threshold")
 GPU_CHOSEN(nvmlDeviceGetClockInfo, unsigned, "clock")
 GPU_CHOSEN(nvmlDeviceGetMaxClockInfo, unsigned, "clock_max")
 GPU_CHOSEN(nvmlDeviceGetNvLinkState, unsigned, "nvlink")
+GPU_CHOSEN(nvmlDeviceGetNvLinkRemoteDeviceType, unsigned, "remote")
 
 GPU_PAIR(nvmlDeviceGetEccMode, "ecc")
 GPU_PAIR(nvmlDeviceGetMigMode, "mig")
@@ -233,4 +234,24 @@ int nvmlDeviceGetRemappedRows(struct fake_gpu *gpu,
                           == 4
                ? 0
                : FAKE_NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetP2PStatus(struct fake_gpu *gpu,
+                           const struct fake_gpu *peer,
+                           unsigned kind,
+                           unsigned *ret);
+int nvmlDeviceGetP2PStatus(struct fake_gpu *gpu,
+                           const struct fake_gpu *peer,
+                           unsigned kind,
+                           unsigned *ret)
+{
+    uint64_t number = 0;
+    char key[64];
+
+    ENTER(gpu);
+    snprintf(key, sizeof(key), "p2p.%u.%u", kind, fake_index(peer));
+    if (fake_number(gpu, key, &number))
+        return FAKE_NOT_SUPPORTED;
+    *ret = (unsigned)number;
+    return 0;
 }

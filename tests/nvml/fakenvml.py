@@ -36,6 +36,9 @@ def healthy(bus: int) -> dict[str, object]:
         "retired_pending": 1,
         "temperature.0": 41,
         "threshold.1": 87,
+        "threshold.2": 95,
+        "margin": 44,
+        "banks": "640 1 2 3 4",
         "clock.1": 1980,
         "clock_max.1": 1981,
         "clock_reasons": (1 << 33) + 0x44,
@@ -74,6 +77,11 @@ def healthy(bus: int) -> dict[str, object]:
             for kind in (161, 162, 163)
             for link in range(LINKS)
         },
+        **{f"remote.{link}": 255 if link == 5 else 2 for link in range(LINKS)},
+        "p2p.2.0": 5,
+        "p2p.2.1": 5,
+        "field.170": "1:5",
+        **{f"field.171.{link}": f"6:{int(link < 2)}" for link in range(5)},
         "processes": "4711:1048576 4712:",
         "graphics": "4713:5",
         "mps": "4711:1048576",

@@ -85,6 +85,42 @@ CALL(nvmlDeviceGetTemperatureV)
     return 0;
 }
 
+CALL(nvmlDeviceGetMarginTemperature)
+{
+    uint64_t celsius = 0;
+
+    ENTER(gpu);
+    if (version_of(out) != 0x01000008)
+        return FAKE_VERSION_MISMATCH;
+    if (fake_number(gpu, "margin", &celsius))
+        return FAKE_NOT_SUPPORTED;
+    put(out, 4, celsius, 4);
+    return 0;
+}
+
+/* "640 1 2 3 4": banks by how many spare rows are left, all of them to none. */
+CALL(nvmlDeviceGetRowRemapperHistogram)
+{
+    unsigned banks[5];
+    const char *text;
+
+    ENTER(gpu);
+    text = fake_text(gpu, "banks");
+    if (!text
+        || sscanf(text,
+                  "%u %u %u %u %u",
+                  &banks[0],
+                  &banks[1],
+                  &banks[2],
+                  &banks[3],
+                  &banks[4])
+               != 5)
+        return FAKE_NOT_SUPPORTED;
+    for (size_t i = 0; i < 5; i++)
+        put(out, i * 4, banks[i], 4);
+    return 0;
+}
+
 CALL(nvmlDeviceGetMemoryInfo_v2)
 {
     ENTER(gpu);

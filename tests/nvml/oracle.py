@@ -91,18 +91,38 @@ def links(handle: Handle) -> dict[str, Any]:
     }
 
 
+def c2c_down(handle: Handle) -> Answer:
+    """Links to the CPU that are not up."""
+    count = field(handle, n.NVML_FI_DEV_C2C_LINK_COUNT)
+    if isinstance(count, str) or not count:
+        return count or ERRORS[n.NVML_ERROR_NOT_SUPPORTED]
+    status = n.NVML_FI_DEV_C2C_LINK_GET_STATUS
+    return sum(field(handle, status, link) != 1 for link in range(count))
+
+
+def p2p_broken(handle: Handle, peers: list[Handle]) -> Answer:
+    """Peers that are not reached over NVLink."""
+    kind = n.NVML_P2P_CAPS_INDEX_NVLINK
+    states = [tried(partial(n.nvmlDeviceGetP2PStatus, handle, p, kind)) for p in peers]
+    errors = [state for state in states if isinstance(state, str)]
+    return errors[0] if errors else sum(s != n.NVML_P2P_STATUS_OK for s in states)
+
+
 def structs(handle: Handle) -> dict[str, Any]:
     sram = n.c_nvmlEccSramErrorStatus_v1_t()
     code = tried(lambda: n.nvmlDeviceGetSramEccErrorStatus(handle, n.byref(sram)))
     rows = tried(lambda: n.nvmlDeviceGetRemappedRows(handle))
     busy = tried(lambda: n.nvmlDeviceGetUtilizationRates(handle))
     flag = tried(lambda: n.nvmlDeviceGetUnrepairableMemoryFlag_v1(handle))
+    banks = tried(lambda: n.nvmlDeviceGetRowRemapperHistogram(handle))
     numa = tried(lambda: n.nvmlDeviceGetNumaNodeId(handle))
     return {
         "sram_threshold": code if isinstance(code, str) else sram.bThresholdExceeded,
         "remap_unc": part(rows, 1),
         "remap_pending": part(rows, 2),
         "remap_failed": part(rows, 3),
+        "remap_banks_empty": attribute(banks, "none"),
+        "c2c_down": c2c_down(handle),
         "utilization": attribute(busy, "gpu"),
         "memory_utilization": attribute(busy, "memory"),
         "unrepairable": flag,
@@ -124,6 +144,8 @@ def plain(h: Handle) -> dict[str, Any]:
         "retired_pending": lambda: n.nvmlDeviceGetRetiredPagesPendingStatus(h),
         "temperature": lambda: n.nvmlDeviceGetTemperatureV(h, 0),
         "temperature_slowdown": lambda: n.nvmlDeviceGetTemperatureThreshold(h, 1),
+        "temperature_margin": lambda: n.nvmlDeviceGetMarginTemperature(h),
+        "temperature_memory_max": lambda: n.nvmlDeviceGetTemperatureThreshold(h, 2),
         "clock_reasons": lambda: n.nvmlDeviceGetCurrentClocksEventReasons(h),
         "clock_sm": lambda: n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_SM),
         "clock_sm_max": lambda: n.nvmlDeviceGetMaxClockInfo(h, n.NVML_CLOCK_SM),
@@ -161,11 +183,14 @@ def plain(h: Handle) -> dict[str, Any]:
 def main() -> None:
     n.nvmlInit()
     gpus = []
-    for index in range(n.nvmlDeviceGetCount()):
-        handle = n.nvmlDeviceGetHandleByIndex(index)
+    indices = range(n.nvmlDeviceGetCount())
+    handles = [n.nvmlDeviceGetHandleByIndex(index) for index in indices]
+    for index, handle in enumerate(handles):
+        peers = handles[:index] + handles[index + 1 :]
         listed = n.nvmlDeviceGetComputeRunningProcesses(handle)
         processes = {p.pid: p.usedGpuMemory for p in listed}
-        gpus.append(plain(handle) | structs(handle) | {"compute_processes": processes})
+        read = plain(handle) | structs(handle) | {"compute_processes": processes}
+        gpus.append(read | {"p2p_broken": p2p_broken(handle, peers)})
     print(json.dumps(gpus))
 
 

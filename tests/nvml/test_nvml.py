@@ -30,6 +30,10 @@ CALLS = {
     "nvmlDeviceGetRetiredPagesPendingStatus": "retired_pending",
     "nvmlDeviceGetTemperatureV": "temperature",
     "nvmlDeviceGetTemperatureThreshold": "temperature_slowdown",
+    "nvmlDeviceGetMarginTemperature": "temperature_margin",
+    "nvmlDeviceGetRowRemapperHistogram": "remap_banks_empty",
+    "nvmlDeviceGetP2PStatus": "p2p_broken",
+    "nvmlDeviceGetNvLinkRemoteDeviceType": "p2p_broken",
     "nvmlDeviceGetCurrentClocksEventReasons": "clock_reasons",
     "nvmlDeviceGetClockInfo": "clock_sm",
     "nvmlDeviceGetMaxClockInfo": "clock_sm_max",
@@ -74,20 +78,10 @@ def oracle(node: Node) -> list[dict[str, Any]]:
     return read
 
 
-#: Readings that the rules know and NVML is not asked for: "not asked", never a value.
-NOT_FROM_NVML = {
-    "c2c_down",
-    "p2p_broken",
-    "remap_banks_empty",
-    "temperature_margin",
-    "temperature_memory_max",
-}
-
-
 def mine(node: Node) -> list[dict[str, Any]]:
     """The same from the core, but for the InfoROM: that is a call without a value."""
     return [
-        {k: v for k, v in gpu.readings.items() if k not in {"inforom"} | NOT_FROM_NVML}
+        {k: v for k, v in gpu.readings.items() if k != "inforom"}
         | {k: gpu.texts[k] for k in TEXTS}
         | {"fabric_clique": gpu.clique}
         for gpu in gpus_of(sample(node))
@@ -110,7 +104,7 @@ def test_every_reading_of_a_gpu_is_what_nvidias_binding_reads(node: Node) -> Non
 
     # Nothing was equal only because neither could read it.
     assert [k for gpu in theirs for k, v in gpu.items() if v == NOT_SUPPORTED] == []
-    assert set(NAMES) - set(theirs[0]) == {"inforom"} | NOT_FROM_NVML
+    assert set(NAMES) - set(theirs[0]) == {"inforom"}
 
 
 def test_what_a_gpu_does_not_support_reads_so_in_both(node: Node) -> None:
@@ -122,10 +116,9 @@ def test_what_a_gpu_does_not_support_reads_so_in_both(node: Node) -> None:
     own = gpus_of(sample(node))[1]
     readable = {"nvlink_count": 0, "nvlink_active": 0}
 
-    unread = dict.fromkeys(NOT_FROM_NVML, "not asked")
-    assert own.readings == dict.fromkeys(NAMES, NOT_SUPPORTED) | readable | unread | {
-        "inforom": "not asked"
-    }
+    # Without a link up there is nothing to ask about peers.
+    unread = dict.fromkeys(("inforom", "p2p_broken"), "not asked")
+    assert own.readings == dict.fromkeys(NAMES, NOT_SUPPORTED) | readable | unread
     assert own.texts == dict.fromkeys(TEXTS, "") | {
         "uuid": "GPU-0000db-aaaa",
         "pci": "0000:db:00.0",
