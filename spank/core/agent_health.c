@@ -210,7 +210,7 @@ static void keep(struct gs_agent *agent)
         return;
     record = gs_health_record(agent->health.look, GS_RECORD_ALL);
     if (!record
-        || gs_spoolfile_begin(&file, agent->conf.spool_dir, "health.json", NULL))
+        || gs_spoolfile_begin(&file, agent->conf.spool_dir, GS_SAMPLE_FILE, NULL))
         goto out;
     fchmod(file.fd, 0644);
     if (gs_spoolfile_write(&file, (const uint8_t *)record, strlen(record)) == 0)

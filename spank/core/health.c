@@ -89,7 +89,7 @@ struct gs_health *gs_health_start(const struct gs_health_ask *ask, int64_t now_u
         return NULL;
     health->ask = *ask;
     health->begun_us = now_us;
-    health->again_us = -1;
+    health->again_us = health->boot_us = -1;
     health->probe.fd = -1;
     gs_gpus_init(&health->probe.gpus);
     set_deadlines(health);
@@ -144,7 +144,7 @@ static void read_log(struct gs_health *health, struct gs_gpucontext *context)
     context->xids = &health->xids;
     clock_gettime(CLOCK_BOOTTIME, &boot);
     clock_gettime(CLOCK_REALTIME, &wall);
-    context->boot_us =
+    context->boot_us = health->boot_us =
         (wall.tv_sec - boot.tv_sec) * SECOND + (wall.tv_nsec - boot.tv_nsec) / 1000;
 }
 

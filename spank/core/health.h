@@ -55,6 +55,7 @@ struct gs_health {
     enum gs_verdict verdict; /* of the job's GPUs and what all need; else the node's */
     uint32_t looks;
     uint32_t counts[GS_VERDICTS]; /* the job's GPUs by verdict */
+    int64_t boot_us;              /* wall clock at boot, -1 = the log was not read */
     int64_t begun_us, done_us;    /* monotonic clock */
     int64_t again_us;             /* the next look, -1 = none is due */
 };

@@ -25,4 +25,8 @@ bool gs_proc_is_doomed(int pid);
  * file systems are mounted, normally /sys/fs/cgroup. -1 = cannot be told. */
 int64_t gs_proc_oom_kills(const char *cgroups, const char *mount);
 
+/* Whether a step of another job than this one runs here, as slurmstepd's command lines
+ * tell; true as well if /proc cannot be read. */
+bool gs_proc_other_jobs(uint32_t job_id);
+
 #endif

@@ -221,6 +221,40 @@ static void publish_step(struct publisher *p, int base_fd, const char *step)
         note(p, "cannot remove", step);
 }
 
+/* The job's own folder outlives the job: an Epilog script may come after us. Its
+ * records are copied as they are now; gs_spool_prune() removes it. */
+static void publish_job(struct publisher *p, int base_fd, const char *folder)
+{
+    char from[300], to[GS_PATH_SIZE + 600];
+    int fd, rc = 0;
+
+    snprintf(from, sizeof(from), "%.250s/sys", folder);
+    fd = openat(base_fd, from, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || !p->archive[0]) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (int depth = 0; rc == 0 && depth < 3; depth++) {
+        snprintf(to,
+                 sizeof(to),
+                 "%s/%s%s%s%s",
+                 p->archive,
+                 folder,
+                 depth > 0 ? "/" : "",
+                 depth > 0 ? p->node : "",
+                 depth > 1 ? "/sys" : "");
+        rc = make_path(to);
+    }
+    if (rc == 0)
+        rc = copy_file(fd, GS_EVENTS_FILE, to);
+    close(fd);
+    if (rc < 0 && rc != -EINVAL) {
+        errno = -rc;
+        note(p, "cannot copy the records to", to);
+    }
+}
+
 int gs_spool_publish(const char *base,
                      const char *archive,
                      uint32_t job_id,
@@ -245,6 +279,10 @@ int gs_spool_publish(const char *base,
     for (const struct dirent *e = readdir(dir); e; e = readdir(dir)) {
         if (strncmp(e->d_name, prefix, strlen(prefix)) != 0)
             continue;
+        if (strcmp(e->d_name + strlen(prefix), "node") == 0) {
+            publish_job(&p, dirfd(dir), e->d_name);
+            continue;
+        }
         publish_step(&p, dirfd(dir), e->d_name);
         steps++;
     }

@@ -49,6 +49,12 @@ enum gs_rendezvous {
     GS_RENDEZVOUS_NODE, /* nodes report to the node that owns rank 0 */
 };
 
+enum gs_hooks {
+    GS_HOOKS_OFF,    /* the prolog and epilog hooks look at nothing */
+    GS_HOOKS_RECORD, /* what they find is recorded */
+    GS_HOOKS_DRAIN,  /* ... and a bad node is drained */
+};
+
 struct gs_spec {
     /* The user's keys. */
     bool on;
@@ -65,6 +71,7 @@ struct gs_spec {
     /* plugstack.conf only. */
     enum gs_auto auto_start;
     enum gs_rendezvous rendezvous;
+    enum gs_hooks hooks;
     uint32_t port_lo, port_hi; /* 0 = no restriction */
     char spool[GS_SPEC_PATH_SIZE];
     char archive[GS_SPEC_PATH_SIZE]; /* "" = none, as below */

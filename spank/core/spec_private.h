@@ -31,7 +31,7 @@ struct gs_spec_key {
 };
 
 enum {
-    GS_SPEC_KEY_COUNT = 16,
+    GS_SPEC_KEY_COUNT = 17,
 };
 extern const struct gs_spec_key GS_SPEC_KEYS[GS_SPEC_KEY_COUNT];
 

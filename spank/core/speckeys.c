@@ -10,6 +10,7 @@ static const char *const HEALTH[] = {"off", "record", "require", NULL};
 static const char *const REQUIRE[] = {"fail", "strict", NULL};
 static const char *const MASTER[] = {"ip", "name", NULL};
 static const char *const AUTO[] = {"never", "gpu", "always", NULL};
+static const char *const HOOKS[] = {"off", "record", "drain", NULL};
 static const char *const RENDEZVOUS[] = {"srun", "node", NULL};
 
 /* These types fill two neighbouring fields. */
@@ -183,4 +184,14 @@ const struct gs_spec_key GS_SPEC_KEYS[GS_SPEC_KEY_COUNT] = {
      "PATH|none",
      PATHS,
      "further site configuration"},
+    {"hooks",
+     true,
+     &GS_SPEC_WORD,
+     FIELD(hooks),
+     HOOKS,
+     0,
+     0,
+     "off|record|drain",
+     "off, record or drain",
+     "look at the GPUs before and after each job; drain: let a bad node take no job"},
 };

@@ -8,6 +8,7 @@
 
 #include "error_private.h"
 #include "spool.h"
+#include "spool_private.h"
 
 bool gs_spool_path(
     const char *base, uint32_t job_id, uint32_t step_id, char *ret_path, size_t size)
@@ -24,7 +25,7 @@ static int make_open(const char *path)
 }
 
 /* An existing directory of another user may hold whatever that user put there. */
-static int make_own_dir(const char *path, struct gs_error *error)
+int gs_spool_own_dir(const char *path, struct gs_error *error)
 {
     struct stat info;
 
@@ -75,12 +76,12 @@ int gs_spool_create(const char *base,
     if (!gs_spool_path(base, job_id, step_id, path, sizeof(path)))
         return gs_error_set(
             error, ENAMETOOLONG, "the spool's path is too long: %.100s…", base);
-    rc = make_own_dir(base, error);
+    rc = gs_spool_own_dir(base, error);
     if (rc == 0)
-        rc = make_own_dir(path, error);
+        rc = gs_spool_own_dir(path, error);
     snprintf(part, sizeof(part), "%s/sys", path);
     if (rc == 0)
-        rc = make_own_dir(part, error);
+        rc = gs_spool_own_dir(part, error);
     snprintf(part, sizeof(part), "%s/user", path);
     if (rc == 0)
         rc = make_user_dir(part, uid, gid, error);

@@ -2,6 +2,7 @@
  *
  *   BASE/<job>.<step>/sys/   root's: the report, node events
  *   BASE/<job>.<step>/user/  the job's user's: hostile input for every reader
+ *   BASE/<job>.node/sys/     root's: what was checked before and after the job
  *
  * A file appears whole or not at all: written under another name, then renamed.
  */
@@ -15,8 +16,10 @@
 #include "error.h"
 
 #define GS_PATH_SIZE 1024
-#define GS_PUBLISH_FILE_MAX 67108864 /* bytes of one file that go to the archive */
-#define GS_PUBLISH_COUNT_MAX 1024    /* files of one directory */
+#define GS_EVENTS_FILE "events.jsonl" /* one JSON object per line, only appended to */
+#define GS_SAMPLE_FILE "health.json"  /* the record of a look at the GPUs */
+#define GS_PUBLISH_FILE_MAX 67108864  /* bytes of one file that go to the archive */
+#define GS_PUBLISH_COUNT_MAX 1024     /* files of one directory */
 
 /* A file being written. Zero is not valid: use gs_spoolfile_begin(). */
 struct gs_spoolfile {
@@ -52,8 +55,32 @@ int gs_spoolfile_write(struct gs_spoolfile *file, const uint8_t *data, size_t si
 int gs_spoolfile_commit(struct gs_spoolfile *file);
 void gs_spoolfile_cancel(struct gs_spoolfile *file);
 
+/* Adds one line, which has no line end, to the job's own records on this node. Returns
+ * 0 or -errno with a sentence. */
+int gs_spool_event(const char *base,
+                   uint32_t job_id,
+                   const char *line,
+                   struct gs_error *error);
+
+/* Writes a whole file into the folder of the job's own records. As above. */
+int gs_spool_keep(const char *base,
+                  uint32_t job_id,
+                  const char *name,
+                  const char *text,
+                  struct gs_error *error);
+
+/* The first sample that was taken for the job on this node: before the job, or else
+ * before one of its steps. Text of at most GS_SAMPLE_MAX bytes, to be freed with
+ * gs_text_free(); NULL: there is none. */
+#define GS_SAMPLE_MAX (4 << 20)
+char *gs_spool_sample(const char *base, uint32_t job_id);
+
+/* Removes the records of jobs that have ended here, but for the latest `keep` ones. */
+void gs_spool_prune(const char *base, uint32_t keep);
+
 /* Copies what every step of the job left under BASE to ARCHIVE/<job>.<step>/NODE/, the
- * complete report also to ARCHIVE/<job>.<step>/start.json, then removes it under BASE.
+ * complete report also to ARCHIVE/<job>.<step>/start.json, then removes it under BASE;
+ * the job's own records are copied and stay.
  * Only plain files, not through links, up to the limits above, and none of directories
  * that somebody made inside. archive "" = only remove. Returns how many steps there
  * were, or the first -errno with a sentence; whatever failed, the rest is still done,

@@ -84,7 +84,14 @@ int slurm_spank_exit(spank_t sp, int argc, char **argv)
     return spank_context() == S_CTX_REMOTE ? gs_stepd_exit() : 0;
 }
 
-/* Runs in a process of its own, without slurm_spank_init. */
+/* These run in a process of their own, without slurm_spank_init. */
+int slurm_spank_job_prolog(spank_t sp, int argc, char **argv)
+{
+    gs_spec_init(&gs_spec);
+    gs_options_site(argc, argv);
+    return gs_job_prolog(sp);
+}
+
 int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
 {
     gs_spec_init(&gs_spec);

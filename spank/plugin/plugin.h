@@ -62,6 +62,7 @@ int gs_stepd_forked(spank_t sp);
 int gs_stepd_task_exit(spank_t sp);
 int gs_stepd_exit(void);
 int gs_task_init(spank_t sp);
+int gs_job_prolog(spank_t sp);
 int gs_job_epilog(spank_t sp);
 
 /* slurmconf.c: facts from the loaded slurm.conf; neutral answers where there are none.

@@ -18,6 +18,7 @@ HOOKS = {
     "slurm_spank_task_exit",
     "slurm_spank_exit",
     "slurm_spank_job_epilog",
+    "slurm_spank_job_prolog",
 }
 IDENTITY = {"plugin_name", "plugin_type", "plugin_version", "spank_plugin_version"}
 # In every Slurm from 22.05 on; with a name beyond these an old one cannot load it.
