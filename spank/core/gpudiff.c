@@ -166,21 +166,6 @@ static bool compare_node(struct gs_diffing *diffing)
     return false;
 }
 
-/* Whether a fault is newer than the first sample; *ret_known: its time is known. */
-static bool is_newer(const struct gs_diffing *diffing,
-                     const struct gs_xid *xid,
-                     bool *ret_known)
-{
-    int64_t at = xid->time_us, boot = diffing->facts->boot_us;
-
-    *ret_known =
-        xid->clock == GS_CLOCK_WALL || (xid->clock == GS_CLOCK_BOOT && boot >= 0);
-    if (xid->clock == GS_CLOCK_BOOT && boot >= 0
-        && __builtin_add_overflow(at, boot, &at))
-        return true;
-    return !*ret_known || at > diffing->before->taken_us;
-}
-
 static const struct gs_gpu *gpu_at(const struct gs_diffing *diffing, const char *pci)
 {
     const struct gs_gpus *samples[] = {diffing->after, diffing->before};
@@ -234,7 +219,7 @@ static void tell_xid(struct gs_diffing *diffing, uint32_t index, bool known)
 static void compare_xids(struct gs_diffing *diffing)
 {
     const struct gs_xidlog *log = diffing->facts->xids;
-    bool known;
+    int64_t at;
 
     if (!log) {
         const struct gs_gpudiff diff = {.id = "xid",
@@ -250,7 +235,9 @@ static void compare_xids(struct gs_diffing *diffing)
         return;
     }
     for (uint32_t i = 0; i < log->count; i++) {
-        if (is_newer(diffing, &log->xids[i], &known))
+        bool known = gs_xid_wall(&log->xids[i], diffing->facts->boot_us, &at);
+
+        if (!known || at > diffing->before->taken_us)
             tell_xid(diffing, i, known);
     }
 }

@@ -172,6 +172,28 @@ static bool find_majority(struct walk walk,
     return false;
 }
 
+/* Adds what a row has found: another value than most, or that there is no majority. */
+static void add_odd(struct gs_judge *judge,
+                    unsigned row,
+                    struct tally tally,
+                    struct gs_hit *hit,
+                    bool majority)
+{
+    char says[160];
+
+    snprintf(says,
+             sizeof(says),
+             majority
+                 ? "%s {v} while %u of %u %s have {l}"
+                 : "the %s differs and no value has a majority: {v} on %u of %u %s",
+             TRAITS[row].name,
+             tally.same,
+             tally.all,
+             TRAITS[row].per_node ? "nodes" : "GPUs");
+    gs_hit_say(hit, says);
+    gs_judge_add(judge, hit);
+}
+
 /* No majority: says how the first value stands to all, once per model. */
 static void judge_groups(struct gs_judge *judge,
                          struct walk walk,
@@ -182,7 +204,6 @@ static void judge_groups(struct gs_judge *judge,
     struct gs_hit hit = {.check = TRAITS[row].check, .most = GS_FAIL};
     struct walk before = walk;
     struct item first;
-    char says[160];
 
     while (next_item(&before, &first)) {
         char text[GS_FINDING_TEXT];
@@ -196,15 +217,7 @@ static void judge_groups(struct gs_judge *judge,
     if (first.gpu != item.gpu || first.node != item.node)
         return;
     TRAITS[row].text(item, hit.value);
-    snprintf(says,
-             sizeof(says),
-             "the %s differs and no value has a majority: {v} on %u of %u %s",
-             TRAITS[row].name,
-             tally.same,
-             tally.all,
-             TRAITS[row].per_node ? "nodes" : "GPUs");
-    gs_hit_say(&hit, says);
-    gs_judge_add(judge, &hit);
+    add_odd(judge, row, tally, &hit, false);
 }
 
 static void judge_item(struct gs_judge *judge,
@@ -219,7 +232,6 @@ static void judge_item(struct gs_judge *judge,
         .node = item.node->name,
     };
     struct tally tally = count_like(walk, row, item);
-    char says[160];
 
     if (tally.same == tally.all || tally.same * 2 > tally.all)
         return;
@@ -227,15 +239,7 @@ static void judge_item(struct gs_judge *judge,
         judge_groups(judge, walk, row, item, tally);
         return;
     }
-    snprintf(says,
-             sizeof(says),
-             "%s {v} while %u of %u %s have {l}",
-             TRAITS[row].name,
-             tally.same,
-             tally.all,
-             TRAITS[row].per_node ? "nodes" : "GPUs");
-    gs_hit_say(&hit, says);
-    gs_judge_add(judge, &hit);
+    add_odd(judge, row, tally, &hit, true);
 }
 
 void gs_judge_odd(struct gs_judge *judge,

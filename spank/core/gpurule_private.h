@@ -110,6 +110,9 @@ bool gs_recovery_peer(uint64_t action);
 /* "NVML_ERROR_GPU_IS_LOST", or "code 1234". */
 void gs_gpu_code_text(uint16_t code, char out[GS_FINDING_TEXT]);
 
+/* Wall clock of a fault; false: it has no time that can be, ret_us untouched. */
+bool gs_xid_wall(const struct gs_xid *xid, int64_t boot_us, int64_t *ret_us);
+
 /* Parts of a judgement. */
 void gs_judge_node(struct gs_judge *judge);
 void gs_judge_xids(struct gs_judge *judge);

@@ -18,18 +18,27 @@ static const struct gs_gpu *gpu_at(const struct gs_gpus *gpus, const char *pci)
     return NULL;
 }
 
+bool gs_xid_wall(const struct gs_xid *xid, int64_t boot_us, int64_t *ret_us)
+{
+    int64_t at = xid->time_us;
+
+    if (xid->clock == GS_CLOCK_NONE)
+        return false;
+    /* Any process may write a line with any time in it. */
+    if (xid->clock == GS_CLOCK_BOOT
+        && (boot_us < 0 || __builtin_add_overflow(at, boot_us, &at)))
+        return false;
+    *ret_us = at;
+    return true;
+}
+
 /* Whether an entry is too old to count. What has no time that can be read counts. */
 static bool is_history(const struct gs_judge *judge, const struct gs_xid *xid)
 {
-    int64_t now = judge->gpus->taken_us, at = xid->time_us;
-    int64_t lookback = (int64_t)judge->context->policy->xid_lookback_s * SECOND;
+    int64_t lookback = (int64_t)judge->context->policy->xid_lookback_s * SECOND, at;
 
-    if (xid->clock == GS_CLOCK_NONE
-        || (xid->clock == GS_CLOCK_BOOT && judge->context->boot_us < 0))
-        return false;
-    if (xid->clock == GS_CLOCK_BOOT)
-        at += judge->context->boot_us;
-    return now - at > lookback;
+    return gs_xid_wall(xid, judge->context->boot_us, &at)
+           && judge->gpus->taken_us - at > lookback;
 }
 
 static void judge_xid(struct gs_judge *judge, uint32_t index)

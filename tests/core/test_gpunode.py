@@ -139,6 +139,8 @@ def test_old_xids_are_history() -> None:
         sample, kernel_log=log(79), boot_us=2 * 86400 * 1_000_000 + 1
     ).node == ("fail")
     assert judge(sample, kernel_log=log(79)).node == "fail", "when is not known"
+    absurd = log(79, at="9223372036853.5")
+    assert judge(sample, kernel_log=absurd, boot_us=2**62).node == "fail"
 
 
 def test_a_context_switch_timeout_is_an_accident_only_once() -> None:
