@@ -62,6 +62,9 @@ int gs_spool_event(const char *base,
                    const char *line,
                    struct gs_error *error);
 
+/* Whether the job has records of its own on this node. */
+bool gs_spool_has_events(const char *base, uint32_t job_id);
+
 /* Writes a whole file into the folder of the job's own records. As above. */
 int gs_spool_keep(const char *base,
                   uint32_t job_id,

@@ -67,6 +67,15 @@ int gs_spool_event(const char *base,
     return rc;
 }
 
+bool gs_spool_has_events(const char *base, uint32_t job_id)
+{
+    char path[GS_PATH_SIZE];
+    int n =
+        snprintf(path, sizeof(path), "%s/%u.node/sys/%s", base, job_id, GS_EVENTS_FILE);
+
+    return n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) == 0;
+}
+
 int gs_spool_keep(const char *base,
                   uint32_t job_id,
                   const char *name,

@@ -24,7 +24,8 @@ static const char *node_name(void)
     return node ? node : "node";
 }
 
-static void keep(uint32_t job_id, const struct gs_jobcheck *check)
+/* A sample is kept for the epilog to compare with: if the prolog lets the job begin. */
+static void keep(uint32_t job_id, const struct gs_jobcheck *check, bool drain)
 {
     struct gs_error error;
     char *line = gs_jobcheck_event(check), *sample = NULL;
@@ -34,7 +35,7 @@ static void keep(uint32_t job_id, const struct gs_jobcheck *check)
                     job_id,
                     line ? error.text : "out of memory");
     gs_text_free(line);
-    if (check->stage != GS_STAGE_PROLOG || check->health->none)
+    if (check->stage != GS_STAGE_PROLOG || check->health->none || drain)
         return;
     sample = gs_health_record(check->health, GS_RECORD_SAMPLE);
     if (sample
@@ -77,7 +78,7 @@ static bool check_node(spank_t sp, uint32_t job_id, enum gs_stage stage)
         return false;
     }
     drain = gs_spec.hooks == GS_HOOKS_DRAIN && gs_jobcheck_drains(&check);
-    keep(job_id, &check);
+    keep(job_id, &check, drain);
     say(job_id, &check, drain);
     gs_jobcheck_clear(&check);
     return drain;
@@ -105,7 +106,7 @@ int gs_job_epilog(spank_t sp)
 {
     struct gs_error error;
     uint32_t job_id;
-    bool drain = false;
+    bool drain = false, begun;
     char *sample;
 
     if (!job_of(sp, &job_id))
@@ -113,6 +114,7 @@ int gs_job_epilog(spank_t sp)
     /* A job that had its GPUs looked at is looked at again; others only where the site
      * wants it. */
     sample = gs_spool_sample(gs_spec.spool, job_id);
+    begun = sample || !gs_spool_has_events(gs_spec.spool, job_id);
     if (gs_spec.hooks != GS_HOOKS_OFF || sample)
         drain = check_node(sp, job_id, GS_STAGE_EPILOG);
     gs_text_free(sample);
@@ -120,7 +122,7 @@ int gs_job_epilog(spank_t sp)
         < 0)
         slurm_error("gangstart: epilog: job %u: %s", job_id, error.text);
     gs_spool_prune(gs_spec.spool, KEPT_JOBS);
-    if (drain)
+    if (drain && begun) /* else the prolog has drained it, and said why */
         exit(EXIT_DRAIN);
     return 0;
 }

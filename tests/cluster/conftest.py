@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from cluster.fakegpus import Gpus
 from cluster.gang import Gang, Watch
 from gangstart import job
 from gangstart.cluster import Cluster, Spec, daemons, lifecycle
 from gangstart.errors import GangstartError
+from nvml.fakenvml import compiler_is_here, link, objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -159,3 +161,22 @@ def gang_on(
     yield make
     for watch in watches:
         watch.close()
+
+
+@pytest.fixture(scope="session")
+def fake_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compile the fake NVML."""
+    if not compiler_is_here():
+        pytest.skip("no C compiler to build the fake NVML")
+    folder = tmp_path_factory.mktemp("fake-nvml")
+    return link(objects(folder), folder / "libnvidia-ml.so.1")
+
+
+@pytest.fixture
+def gpus(gang: Gang, fake_library: Path) -> Iterator[Gpus]:
+    """Give every node two sound GPUs, and the plugin a probe that finds them."""
+    folder = gang.folder / "gpu"
+    folder.mkdir()
+    made = Gpus(folder, fake_library)
+    with gang.plugstack(f"{{ours}} {made.arguments}"):
+        yield made

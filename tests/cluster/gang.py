@@ -303,7 +303,9 @@ class Gang:
         for pid, node in self.strangers().items():
             found.append(f"process {pid} {process.command_name(pid)} on {node}")
         for path in self.cluster.directory.glob("node/*/run/*"):
-            found.append(f"file {path}")
+            # The records of the latest jobs stay, and the probe's lock.
+            if path.suffix not in (".node", ".lock"):
+                found.append(f"file {path}")
         return found + list(self.sockets())
 
     def sockets(self) -> Iterator[str]:

@@ -3,84 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import gangstart
 import pytest
-from cluster.gang import Gang, until
-from nvml.fakenvml import Node, compiler_is_here, link, objects
-from nvml.wellnode import make_well
+from cluster.gang import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from cluster.fakegpus import Gpus
+    from cluster.gang import Gang
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("gpus")]
 
-NODES = ("n1", "n2", "n3", "n4")
 EVERYBODY = ("-N4", "--ntasks-per-node=2")
 PATIENCE = 5.0
 EXIT_UNFIT = 69
-PROBE = Path(gangstart.__file__).with_name("gangstart-probe")
-
-
-class Gpus:
-    """The fake GPUs of all nodes, in a folder that every node sees."""
-
-    def __init__(self, folder: Path, library: Path) -> None:
-        self.folder = folder
-        self.nodes: dict[str, Node] = {}
-        for name in NODES:
-            own = folder / name
-            own.mkdir()
-            copy = own / library.name
-            shutil.copy(library, copy)
-            self.nodes[name] = make_well(own, copy)
-        self.probe = folder / "probe"
-        self.probe.write_text(
-            f'#!/bin/sh\nd={folder}/$(uname -n)\nexec {PROBE} "$@" '
-            '--library "$d/libnvidia-ml.so.1" --sysfs "$d/root" --lock "$d/lock"\n'
-        )
-        self.probe.chmod(0o755)
-        self.kmsg = folder / "kmsg"
-        self.kmsg.write_text("")
-        self.conf = folder / "gangstart.conf"
-        self.write_conf()
-
-    def write_conf(self, *lines: str) -> None:
-        """What the site wants, beside two GPUs per node."""
-        wanted = ("expected_gpus = 2", f"kernel_log = {self.kmsg}", *lines)
-        self.conf.write_text("".join(f"{line}\n" for line in wanted))
-
-    def set(self, node: str, gpu: int, **values: object) -> None:
-        """Change what a GPU answers; names with dots are written with underscores."""
-        self.nodes[node].gpus[gpu] |= values
-        self.nodes[node].write()
-
-    @property
-    def arguments(self) -> str:
-        """What plugstack.conf says."""
-        return f"probe={self.probe} conf={self.conf}"
-
-
-@pytest.fixture(scope="session")
-def fake_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if not compiler_is_here():
-        pytest.skip("no C compiler to build the fake NVML")
-    folder = tmp_path_factory.mktemp("fake-nvml")
-    return link(objects(folder), folder / "libnvidia-ml.so.1")
-
-
-@pytest.fixture
-def gpus(gang: Gang, fake_library: Path) -> Iterator[Gpus]:
-    folder = gang.folder / "gpu"
-    folder.mkdir()
-    made = Gpus(folder, fake_library)
-    with gang.plugstack(f"{{ours}} {made.arguments}"):
-        yield made
-
-
 
 
 def test_sound_gpus_are_counted_in_the_one_line(gang: Gang, gpus: Gpus) -> None:

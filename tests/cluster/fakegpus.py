@@ -1,0 +1,51 @@
+"""Nodes of a real cluster with a fake NVML each: what GPUs answer is in files."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import gangstart
+from nvml.wellnode import make_well
+
+NODES = ("n1", "n2", "n3", "n4")
+PROBE = Path(gangstart.__file__).with_name("gangstart-probe")
+
+
+class Gpus:
+    """The fake GPUs of all nodes, in a folder that every node sees."""
+
+    def __init__(self, folder: Path, library: Path) -> None:
+        self.folder = folder
+        self.nodes = {}
+        for name in NODES:
+            own = folder / name
+            own.mkdir()
+            copy = own / library.name
+            shutil.copy(library, copy)
+            self.nodes[name] = make_well(own, copy)
+        self.probe = folder / "probe"
+        self.probe.write_text(
+            f'#!/bin/sh\nd={folder}/$(uname -n)\nexec {PROBE} "$@" '
+            '--library "$d/libnvidia-ml.so.1" --sysfs "$d/root" --lock "$d/lock"\n'
+        )
+        self.probe.chmod(0o755)
+        self.kmsg = folder / "kmsg"
+        self.kmsg.write_text("")
+        self.conf = folder / "gangstart.conf"
+        self.write_conf()
+
+    def write_conf(self, *lines: str) -> None:
+        """What the site wants, beside two GPUs per node."""
+        wanted = ("expected_gpus = 2", f"kernel_log = {self.kmsg}", *lines)
+        self.conf.write_text("".join(f"{line}\n" for line in wanted))
+
+    def set(self, node: str, gpu: int, **values: object) -> None:
+        """Change what a GPU answers."""
+        self.nodes[node].gpus[gpu] |= values
+        self.nodes[node].write()
+
+    @property
+    def arguments(self) -> str:
+        """What plugstack.conf says."""
+        return f"probe={self.probe} conf={self.conf}"
