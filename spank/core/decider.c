@@ -9,6 +9,7 @@
 #include "clock_private.h"
 #include "decider_private.h"
 #include "error_private.h"
+#include "gangodd.h"
 #include "hostlist.h"
 #include "root_private.h"
 #include "story.h"
@@ -21,6 +22,7 @@ struct gs_decider {
     struct gs_gang *gang;
     struct gs_root *root;
     struct gs_story story;
+    struct gs_gpuverdict odd;
     char host[256], master_addr[GS_NAME_SIZE];
     pthread_t thread;
     _Atomic int64_t end_us; /* when gs_decider_stop() was called, 0 = not yet */
@@ -28,9 +30,15 @@ struct gs_decider {
 
 static void learn(struct gs_decider *decider)
 {
+    static struct gs_policy policy; /* too large for a stack; the same for everybody */
+
     decider->story.wall_us = gs_clock_wall_us();
     decider->story.master = gs_root_master(decider->root);
     decider->story.candidate = gs_root_candidate(decider->root);
+    gs_gpuverdict_free(&decider->odd);
+    gs_policy_init(&policy);
+    if (gs_gangodd_compare(decider->gang, &policy, &decider->odd) == 0)
+        decider->story.odd = &decider->odd;
     if (decider->story.master)
         snprintf(decider->master_addr,
                  sizeof(decider->master_addr),
@@ -189,6 +197,7 @@ void gs_decider_stop(struct gs_decider *decider)
     gs_root_end(decider->root, false);
     pthread_join(decider->thread, NULL);
     gs_root_destroy(decider->root);
+    gs_gpuverdict_free(&decider->odd);
     gs_gang_destroy(decider->gang);
     free(decider);
 }

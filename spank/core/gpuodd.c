@@ -129,6 +129,7 @@ static struct tally count_like(struct walk walk, unsigned row, struct item item)
     char mine[GS_FINDING_TEXT], theirs[GS_FINDING_TEXT];
     struct tally tally = {0, 0};
     struct item other;
+    uint32_t weight;
 
     TRAITS[row].text(item, mine);
     while (next_item(&walk, &other)) {
@@ -136,8 +137,9 @@ static struct tally count_like(struct walk walk, unsigned row, struct item item)
         if (!theirs[0]
             || (TRAITS[row].same_model && strcmp(item.gpu->name, other.gpu->name) != 0))
             continue;
-        tally.all++;
-        tally.same += strcmp(mine, theirs) == 0;
+        weight = other.node->count ? other.node->count : 1;
+        tally.all += weight;
+        tally.same += strcmp(mine, theirs) == 0 ? weight : 0;
     }
     return tally;
 }
@@ -263,7 +265,7 @@ void gs_judge_odd(struct gs_judge *judge,
 /* FNV-1a over all that is compared. */
 uint64_t gs_gpurule_alike(const struct gs_gpus *gpus)
 {
-    struct gs_gpunode node = {NULL, gpus};
+    struct gs_gpunode node = {NULL, gpus, 1};
     uint64_t hash = 14695981039346656037ULL;
 
     for (uint32_t i = 0; i < gpus->count && i < GS_GPU_MAX; i++) {

@@ -333,7 +333,7 @@ int gs_gpurule_judge(const struct gs_gpus *gpus,
                      struct gs_gpuverdict *ret_verdict)
 {
     struct gs_judge judge = {.gpus = gpus, .context = context, .before = before};
-    struct gs_gpunode node = {NULL, gpus};
+    struct gs_gpunode node = {NULL, gpus, 1};
 
     judge.out.worst = -1;
     judge.out.look_again_us = -1;

@@ -90,10 +90,11 @@ int gs_gpurule_judge(const struct gs_gpus *gpus,
                      const struct gs_gpuverdict *before,
                      struct gs_gpuverdict *ret_verdict);
 
-/* A node of a job. */
+/* A node of a job, or one that stands for several that are alike. */
 struct gs_gpunode {
     const char *name;
     const struct gs_gpus *gpus;
+    uint32_t count; /* how many it stands for, 0 = 1 */
 };
 
 /* Compares the GPUs of a job with each other: model, driver, VBIOS, memory, power

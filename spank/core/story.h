@@ -13,6 +13,8 @@
 
 #define GS_REPORT_VERSION 1
 
+struct gs_gpuverdict;
+
 struct gs_story {
     const struct gs_gang *gang;
     const struct gs_master *master; /* NULL = rank 0's node made no offer */
@@ -28,6 +30,7 @@ struct gs_story {
     const char *program;  /* the step's command, as srun knows it */
     const char *launcher; /* it starts a node's processes itself; NULL = it does not */
     uint32_t user_id;
+    const struct gs_gpuverdict *odd; /* of gangodd.h; NULL = not compared */
 };
 
 /* The line for a good start, and a warning line for each thing to know. malloc'd,

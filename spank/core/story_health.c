@@ -1,7 +1,7 @@
 /* story_health.c - what is told of the step's GPUs. */
+#include "gpurule.h"
 #include "json_private.h"
 #include "story_private.h"
-#include "verdict.h"
 
 #define SHARED_LINES 4
 
@@ -108,10 +108,38 @@ static void warn_shared(const struct gs_gang *gang, struct gs_strbuf *out)
             count - SHARED_LINES);
 }
 
+static void warn_odd(const struct gs_gpuverdict *odd, struct gs_strbuf *out)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < odd->count; i++)
+        if (odd->findings[i].kind == GS_FINDING_HIT && count++ < SHARED_LINES)
+            gs_strbuf_add(out, "gang-start: warning: %s\n", odd->findings[i].reason);
+    if (count > SHARED_LINES)
+        gs_strbuf_add(out,
+                      "gang-start: warning: %u more differences between GPUs of this "
+                      "step are in the report\n",
+                      count - SHARED_LINES);
+}
+
 void gs_story_gpu_warnings(const struct gs_story *story, struct gs_strbuf *out)
 {
-    if (story->gang->health != GS_GANG_HEALTH_OFF)
-        warn_shared(story->gang, out);
+    if (story->gang->health == GS_GANG_HEALTH_OFF)
+        return;
+    warn_shared(story->gang, out);
+    if (story->odd)
+        warn_odd(story->odd, out);
+}
+
+static void put_odd(struct gs_strbuf *out, const struct gs_gpuverdict *odd)
+{
+    gs_json_key(out, "odd");
+    gs_strbuf_add(out, "[");
+    for (uint32_t i = 0; odd && i < odd->count; i++) {
+        gs_json_comma(out);
+        gs_json_string(out, odd->findings[i].reason);
+    }
+    gs_strbuf_add(out, "]");
 }
 
 void gs_story_put_health(struct gs_strbuf *out, const struct gs_story *story)
@@ -148,6 +176,7 @@ void gs_story_put_health(struct gs_strbuf *out, const struct gs_story *story)
                     gang->ready_us < 0 || last_us < 0 ? -1
                     : last_us > gang->ready_us        ? last_us - gang->ready_us
                                                       : 0);
+    put_odd(out, story->odd);
     gs_strbuf_add(out, "}");
 }
 

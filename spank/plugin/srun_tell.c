@@ -7,6 +7,7 @@
 #include "asknodes.h"
 #include "clock_private.h"
 #include "ctx_srun.h"
+#include "gangodd.h"
 #include "hostlist.h"
 
 #define WAITING_US 500000 /* between two updates of the waiting line */
@@ -110,6 +111,19 @@ static void explain(void)
     }
 }
 
+/* The site's policy may lie on the nodes only; then the defaults say what is odd. */
+static void compare_gpus(void)
+{
+    static struct gs_policy policy;
+    static struct gs_gpuverdict odd;
+
+    gs_policy_init(&policy);
+    if (gs_spec.conf[0])
+        gs_policy_load(&policy, gs_spec.conf, true, NULL);
+    if (gs_gangodd_compare(gs_srun.gang, &policy, &odd) == 0)
+        gs_srun.story.odd = &odd;
+}
+
 void gs_srun_tell(void)
 {
     char path[GS_SPEC_REPORT_SIZE];
@@ -117,6 +131,7 @@ void gs_srun_tell(void)
 
     learn_master();
     explain();
+    compare_gpus();
     if (gs_srun.waiting_us)
         print("\r\033[K");
     gs_srun.story.wall_us = gs_clock_wall_us();

@@ -218,3 +218,67 @@ def test_a_frame_whose_record_is_no_object_is_refused(record: bytes) -> None:
     assert lib.gs_healthmsg_decode(buffer.data, buffer.size, into, error) < 0
     assert text(error.text)
     lib.gs_wire_free(buffer)
+
+
+def sample(name: str, driver: str = "570", power: int = 700_000) -> bytes:
+    """Give the record of two GPUs."""
+    gpus = [
+        {
+            "index": i,
+            "code": "NVML_SUCCESS",
+            "uuid": f"GPU-{i}",
+            "pci": f"0000:{i}a:00.0",
+            "name": name,
+            "vbios": "96.00",
+            "readings": {"power_limit": power},
+        }
+        for i in range(2)
+    ]
+    return json.dumps({"gpus": gpus, "node": {"driver": driver}}).encode()
+
+
+def compared(made: Gang) -> tuple[Story, list[str]]:
+    policy, odd = new("gs_policy"), new("gs_gpuverdict")
+    lib.gs_policy_init(policy)
+    assert lib.gs_gangodd_compare(made.c, policy, odd) == 0
+    reasons = [text(odd.findings[i].reason) for i in range(odd.count)]
+    return Story(made, odd=ffi.gc(odd, lib.gs_gpuverdict_free)), reasons
+
+
+def test_gpus_that_are_not_like_the_others_are_named() -> None:
+    made = gang(RECORD, nodes=5)
+    for node in range(4):
+        found(made, node, alike=1, record=sample("NVIDIA H100"))
+    found(made, 4, alike=2, record=sample("NVIDIA H100", power=500_000))
+    made.tick()
+    told, reasons = compared(made)
+    assert len(reasons) == 2, "one for each GPU of the odd node"
+    assert all("n5" in reason for reason in reasons)
+    assert "500000" in reasons[0]
+    assert "8 of 10 GPUs" in reasons[0]
+    lines = told.start().splitlines()
+    assert lines[1] == f"gang-start: warning: {reasons[0]}"
+    assert told.report()["health"]["odd"] == reasons
+
+
+def test_many_nodes_of_another_kind_are_one_finding() -> None:
+    made = gang(RECORD, nodes=10)
+    for node in range(10):
+        odd = node in (3, 4, 5)
+        record = sample("NVIDIA H100", driver="550" if odd else "570")
+        found(made, node, alike=int(odd), record=record)
+    made.tick()
+    _, reasons = compared(made)
+    assert len(reasons) == 1
+    assert "n4 and 2 more nodes" in reasons[0]
+    assert "7 of 10 nodes" in reasons[0]
+
+
+def test_nodes_alike_have_no_findings() -> None:
+    made = gang(RECORD)
+    for node in range(3):
+        found(made, node, alike=7, record=sample("NVIDIA H100"))
+    made.tick()
+    told, reasons = compared(made)
+    assert reasons == []
+    assert len(told.start().splitlines()) == 1
