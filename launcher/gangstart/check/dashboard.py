@@ -138,7 +138,10 @@ def head(argv: Sequence[str]) -> str:
 
     A program that an interpreter runs stands behind options without value, -m or -u.
     """
-    words = [word for word in argv[:HEAD_WORDS] if word and not word.startswith("-")]
+    first = list(argv[:HEAD_WORDS])
+    # What follows -c is a program's text, which may name anything.
+    end = first.index("-c") if "-c" in first else len(first)
+    words = [word for word in first[:end] if word and not word.startswith("-")]
     # A title written over the arguments is one word with blanks.
     return " ".join(words[:3])[:HEAD_CHARS]
 

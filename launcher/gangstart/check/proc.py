@@ -23,6 +23,9 @@ SMALL = 1 << 12
 ENVIRON_BYTES = 1 << 20
 MAPS_BYTES = 1 << 24
 FDS = 4096
+#: Words of /proc/PID/stat after the name: state, parent … start is the 20th.
+STAT_PARENT, STAT_START = 1, 19
+MAPS_WORDS = 6  # a line that names a file has as many
 #: Environment that says whose a process is; nothing else of it is kept.
 WANTED = ("SLURM_JOB_ID", "SLURM_JOBID", "MASTER_PORT")
 UNINTERRUPTIBLE = "D"
@@ -43,13 +46,13 @@ def parse_stat(raw: bytes) -> Stat | None:
     """Read a stat line; the name in it may hold anything, brackets too."""
     begin, end = raw.find(b"("), raw.rfind(b")")
     rest = raw[end + 1 :].split()
-    if begin < 0 or end < begin or len(rest) < 20:
+    if begin < 0 or end < begin or len(rest) <= STAT_START:
         return None
-    if not (rest[1].isdigit() and rest[19].isdigit()):
+    if not (rest[STAT_PARENT].isdigit() and rest[STAT_START].isdigit()):
         return None
     name = raw[begin + 1 : end].decode(errors="replace")
     state = rest[0].decode(errors="replace")
-    return Stat(name, state, int(rest[1]), int(rest[19]))
+    return Stat(name, state, int(rest[STAT_PARENT]), int(rest[STAT_START]))
 
 
 def parse_environ(raw: bytes, limit: int = ENVIRON_BYTES) -> dict[str, str] | None:
@@ -74,7 +77,7 @@ def parse_maps(lines: Sequence[bytes]) -> Iterator[tuple[int, int]]:
     """(Device, inode) of each mapping of a file."""
     for line in lines:
         words = line.split(None, 5)
-        if len(words) < 6 or words[4] == b"0":
+        if len(words) < MAPS_WORDS or words[4] == b"0":
             continue
         major, _, minor = words[3].partition(b":")
         try:
@@ -135,7 +138,7 @@ class Entry:
         except OSError:
             return None
         try:
-            return [link_at(fd, name) for name in os.listdir(fd)[:FDS]]
+            return [link_at(fd, name) for name in os.listdir(fd)[:FDS]]  # noqa: PTH208 - of a descriptor
         except OSError:
             return None
         finally:
@@ -195,7 +198,8 @@ def process(root: Path, pid: int) -> Iterator[Entry | None]:
 
 def pids(root: Path) -> list[int]:
     """Numbers of all processes there are."""
-    return sorted(int(n) for n in os.listdir(root) if n.isascii() and n.isdigit())
+    names = (path.name for path in root.iterdir())
+    return sorted(int(name) for name in names if name.isascii() and name.isdigit())
 
 
 def boot_time(root: Path) -> int | None:

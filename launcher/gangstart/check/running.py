@@ -26,11 +26,7 @@ SLURM_SCOPES = (
     "slurm*",
     "*/slurm*",
     "system.slice/*slurmstepd.scope",
-    "*/slurm*/uid_*",
-)
-    "slurm*",
-    "*/slurm*",
-    "system.slice/*slurmstepd.scope",
+    "slurm*/uid_*",
     "*/slurm*/uid_*",
 )
 JOB_FOLDER = re.compile(r"job_(\d{1,10})")
