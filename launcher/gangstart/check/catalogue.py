@@ -7,7 +7,9 @@ docs/adding-a-check.md. GPU checks are rows of spank/core/gpucheck.c.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from gangstart.check.result import Finding
 from gangstart.errors import GangstartError
 
 EXIT_USAGE = 2
@@ -27,8 +29,8 @@ class Check:
 
 
 END_THEM = (
-    "look at them with ps; let the epilog end them (--cleanup kill), or reboot the node "
-    "if they cannot be ended"
+    "look at them with ps; let the epilog end them (--cleanup kill), or reboot the "
+    "node if they cannot be ended"
 )
 OWN = (
     Check(
@@ -54,8 +56,8 @@ OWN = (
         "warn",
         "0 processes",
         "slurm.conf(5), UnkillableStepTimeout",
-        "look at /proc/PID/stack and the kernel log: a file system or a driver does not "
-        "answer; reboot the node if it stays",
+        "look at /proc/PID/stack and the kernel log: a file system or a driver does "
+        "not answer; reboot the node if it stays",
         "when it holds a GPU: no signal ends it",
     ),
     Check(
@@ -133,6 +135,23 @@ OWN = (
     ),
 )
 BY_ID = {check.id: check for check in OWN}
+#: What a hit of a severity says.
+VERDICT_OF = {"off": "ok", "info": "ok", "warn": "warn", "fail": "fail"}
+
+
+def hit(check_id: str, reason: str, **other: Any) -> Finding:  # noqa: ANN401
+    """A finding of a check, with its defaults where nothing else is said."""
+    check = BY_ID[check_id]
+    verdict = VERDICT_OF[check.severity]
+    known: dict[str, Any] = {
+        "verdict": verdict,
+        "limit": check.limit,
+        "action": check.action,
+        "source": check.source,
+    }
+    known |= other
+    known.setdefault("kind", "note" if known["verdict"] == "ok" else "hit")
+    return Finding(check=check.id, reason=reason, **known)
 
 
 def everything() -> list[Check]:

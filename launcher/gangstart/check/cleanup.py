@@ -99,9 +99,10 @@ class Order:
 
     job: Job
     seen: Mapping[int, Seen]  # as they were judged
-    again: Callable[[Sequence[int]], Mapping[int, tuple[Seen, Orphan | None]]]
+    again: Callable[[Sequence[int]], Mapping[int, tuple[Seen, Orphan | None]] | None]
     record: Callable[[Mapping[str, Any]], None]
     own: Collection[int] = ()
+    term_s: float = TERM_S
 
 
 def refusal(orphan: Orphan, order: Order) -> str:
@@ -155,11 +156,16 @@ def end_held(
     """What became of each process that is held."""
     became: dict[int, str] = {}
     left = dict(held)
+    if not left:
+        return became
     for number, seconds, how in (
-        (signal.SIGTERM, TERM_S, "ended"),
+        (signal.SIGTERM, order.term_s, "ended"),
         (signal.SIGKILL, KILL_S, "killed"),
     ):
-        now = order.again(list(left)) if left else {}
+        now = order.again(list(left))
+        if now is None:
+            became |= dict.fromkeys(left, "left alone: it could not be read again")
+            return became
         for pid in list(left):
             why = changed(orphans[pid], order, now.get(pid))
             if why:

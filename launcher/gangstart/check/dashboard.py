@@ -10,12 +10,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gangstart.check.result import Finding, clean
+from gangstart.check import catalogue
+from gangstart.check.result import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gangstart.check.listener import Listener
+    from gangstart.check.result import Finding
 
 HEAD_WORDS = 6
 HEAD_CHARS = 2000
@@ -191,16 +193,12 @@ def judge(servers: Iterable[Server], node: str) -> list[Finding]:
 def finding(server: Server, known: Dashboard, at: Listener, node: str) -> Finding:
     """What is open, why that matters, and what to do instead."""
     of_job = f" of job {server.job}" if server.job is not None else ""
-    return Finding(
-        check="dashboard",
-        verdict="warn",
+    return catalogue.hit(
+        "dashboard",
+        f"{known.name} ({program(server.argv)}, pid {server.pid}{of_job}) listens "
+        f"on {at} without a password: {known.risk}",
         subject=f"pid {server.pid}",
-        reason=(
-            f"{known.name} ({program(server.argv)}, pid {server.pid}{of_job}) listens "
-            f"on {at} without a password: {known.risk}"
-        ),
         value=str(at),
-        limit="127.0.0.1",
         action=(
             f"start it with {known.loopback} and reach it by "
             f"ssh -L {at.port}:127.0.0.1:{at.port} {node}"

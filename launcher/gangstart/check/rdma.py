@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gangstart.check import catalogue
 from gangstart.check.proc import read_file
-from gangstart.check.result import Finding, clean
+from gangstart.check.result import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from gangstart.check.result import Finding
 
 FOLDER = Path("/sys/class/infiniband")
 ACTIVE = "ACTIVE"
@@ -124,11 +127,10 @@ def hit(
     port: Port, verdict: str, reason: str, value: str = "", limit: str = ACTIVE
 ) -> Finding:
     """A finding about a port; what is ok is only noted."""
-    return Finding(
-        check="rdma",
+    return catalogue.hit(
+        "rdma",
+        reason,
         verdict=verdict,
-        reason=reason,
-        kind="note" if verdict == "ok" else "hit",
         subject=str(port),
         value=value or port.state or "not readable",
         limit=limit,

@@ -32,6 +32,7 @@ APPEND = (
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 TAIL_BYTES = 1 << 23
 JOBS = 4096
+KEPT = 32  # records of ended jobs: the spool is memory
 WRITABLE_BY_OTHERS = 0o022
 
 Event = dict[str, Any]
@@ -157,3 +158,36 @@ def recorded_jobs(base: Path) -> list[int]:
         return sorted(int(m[1]) for m in map(NODE_FOLDER.fullmatch, names) if m)[-JOBS:]
     except OSError:
         return []
+
+
+def prune(base: Path, keep: int = KEPT) -> None:
+    """Remove the oldest records of ended jobs: nobody else does without an archive."""
+    running = open_jobs(base)
+    ended = [Spool(base, job) for job in recorded_jobs(base) if job not in running]
+    dated = sorted((modified(spool.path), spool.job) for spool in ended)
+    for _, job in dated[: max(len(dated) - keep, 0)]:
+        remove(Spool(base, job))
+
+
+def modified(path: Path) -> float:
+    """When a file was last written; 0 if it is not there."""
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def remove(spool: Spool) -> None:
+    """Remove the file and its folders; whoever put more there keeps it."""
+    try:
+        folder = os.open(spool.path.parent, FOLDER | os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        os.unlink(FILE, dir_fd=folder)
+        spool.path.parent.rmdir()
+        spool.path.parent.parent.rmdir()
+    except OSError:
+        pass
+    finally:
+        os.close(folder)
