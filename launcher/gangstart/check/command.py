@@ -149,7 +149,7 @@ def refuse(options: argparse.Namespace) -> None:
     wrong = (
         (
             options.cleanup == "kill" and options.stage != "epilog",
-            "--cleanup kill needs --stage epilog: only there is the job known to be over",
+            "--cleanup kill needs --stage epilog, when the job is known to be over",
         ),
         (
             not low <= options.deadline <= high,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from gangstart.check import catalogue
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
     from gangstart.check.listener import Listener
     from gangstart.check.result import Finding
 
-HEAD_WORDS = 6
-HEAD_CHARS = 2000
+HEAD_WORDS = 2
+HEAD_CHARS = 1000
+INTERPRETER = re.compile(r"(^|/)(python[\d.]*|sh|bash|node)$")
+SERVERS = re.compile(r"(^|/)(gunicorn|uvicorn|waitress-serve|python[\d.]*)(:|$)")
+APP = re.compile(r"[a-z_][\w.]*:[a-z_]\w*")
 RUNS_CODE = "whoever reaches it can run code as you"
 SHOWS = "whoever reaches it sees your runs"
 USES = "whoever reaches it can use your GPUs"
@@ -135,34 +139,44 @@ class Server:
     job: int | None = None
 
 
-def head(argv: Sequence[str]) -> str:
-    """The words that say which program it is: a value of an option may be any word.
+def words_of(argv: Sequence[str]) -> list[str]:
+    """The words that name a program, and a subcommand; values of options are neither.
 
-    A program that an interpreter runs stands behind options without value, -m or -u.
+    What an interpreter runs stands behind its own options: a script or -m MODULE. What
+    follows -c is a program's text, which may name anything.
     """
-    first = list(argv[:HEAD_WORDS])
-    # What follows -c is a program's text, which may name anything.
-    end = first.index("-c") if "-c" in first else len(first)
-    words = [word for word in first[:end] if word and not word.startswith("-")]
-    # A title written over the arguments is one word with blanks.
-    return " ".join(words[:3])[:HEAD_CHARS]
+    words = list(argv)
+    apps = [word for word in words if APP.fullmatch(word)]
+    if apps and SERVERS.search(words[0]):
+        return apps[:1]
+    if words and INTERPRETER.search(words[0]):
+        rest = iter(words[1:])
+        script = next(
+            (w for w in rest if not w.startswith("-") or w in ("-m", "-c")), ""
+        )
+        if script == "-c":
+            return words[:1]
+        words = [next(rest, "") if script == "-m" else script or words[0], *rest]
+    named = [w[:HEAD_CHARS] for w in takewhile(lambda w: not w.startswith("-"), words)]
+    return named[:HEAD_WORDS]
 
 
 def program(argv: Sequence[str]) -> str:
     """Name of a program for people: never its arguments, which may hold secrets."""
-    words = head(argv).split(" ")
-    names = [word.rpartition("/")[2] for word in words if word]
-    is_interpreter = names and re.fullmatch(r"python[\d.]*|sh|bash|node|java", names[0])
-    chosen = names[1] if is_interpreter and len(names) > 1 else (names or ["?"])[0]
-    return clean(chosen, 60)
+    words = words_of(argv)
+    # A title that a program wrote over its arguments is one word with blanks.
+    title = words[0].split(" ")[0] if words else "?"
+    return clean(title.rpartition("/")[2] or title, 60)
 
 
 def dashboard_of(server: Server) -> Dashboard | None:
     """Which dashboard a process is, None if none, or if it asks who comes."""
-    command = head(server.argv)
+    words = words_of(server.argv)
     everything = " ".join(server.argv)
     for known in DASHBOARDS:
-        if known.command.search(command):
+        named = known.command.search(" ".join(words))
+        # A subcommand may be needed too, but alone it names nothing.
+        if named and named.start() < len(words[0]):
             asks = known.guarded is not None and known.guarded.search(everything)
             is_open = known.open_if is None or known.open_if.search(everything)
             return None if asks or not is_open else known

@@ -5,6 +5,7 @@ Everything that is done to the world goes through World; a test has its own.
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path  # noqa: TC003 - dataclasses look at it when they are made
@@ -156,10 +157,10 @@ class Check:
         """Read the node, in a process that may hang in place of this one."""
         roots, infiniband = self.world.roots, self.world.infiniband
         judged = self.job.job_id if self.job else None
-        open_jobs = frozenset(self.users)
+        open_jobs, me = frozenset(self.users), os.getpid()
 
         def read() -> Sight:
-            seen = scan.scan(roots, judged, memory, open_jobs)
+            seen = scan.scan(roots, judged, memory, open_jobs, me)
             return Sight(seen, rdma.ports(infiniband))
 
         return aside.call(read, self.left_s(SCAN_S))

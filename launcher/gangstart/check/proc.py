@@ -208,3 +208,11 @@ def boot_time(root: Path) -> int | None:
         if line.startswith(b"btime "):
             return int(line.split()[1])
     return None
+
+
+def own_network(root: Path) -> str:
+    """The network of this process."""
+    try:
+        return str((root / "self" / "ns" / "net").readlink())
+    except OSError:
+        return ""

@@ -82,8 +82,12 @@ def scan(
     judged: int | None,
     memory_mib: Mapping[int, int] | None = None,
     open_jobs: frozenset[int] = frozenset(),
+    me: int | None = None,
 ) -> Scene:
-    """Read everything; judged is the job in question, open_jobs are known to run."""
+    """Read everything; judged is the job in question, open_jobs are known to run.
+
+    me is the process that checks, if this one only reads for it.
+    """
     files = tuple(shm.listed(roots.shm))
     reader = Reader(roots, {(f.device, f.inode) for f in files}, memory_mib or {})
     seen = {
@@ -97,7 +101,7 @@ def scan(
         files,
         roots.shm,
         tuple(temporary(roots.tmp)),
-        own_line(seen),
+        own_line(seen, os.getpid() if me is None else me),
     )
 
 
@@ -119,14 +123,14 @@ def running_jobs(
     return frozenset(of_stepds | of_cgroups | (open_jobs - {judged}))
 
 
-def own_line(seen: Mapping[int, Seen]) -> frozenset[int]:
-    """This process and its parents: with RunInJob they are in the job's own cgroup."""
+def own_line(seen: Mapping[int, Seen], me: int) -> frozenset[int]:
+    """Who checks, and its parents: with RunInJob they are in the job's own cgroup."""
     found = set[int]()
-    pid = os.getpid()
+    pid = me
     while pid in seen and pid not in found:
         found.add(pid)
         pid = seen[pid].parent
-    return frozenset(found)
+    return frozenset(found | {os.getpid()})
 
 
 def temporary(folder: Path) -> list[tuple[str, int, float]]:
@@ -162,8 +166,7 @@ class Reader:
         self.ticks = os.sysconf("SC_CLK_TCK")
         self.shm_prefix = f"{roots.shm}/"
         self.tables: dict[str, dict[int, Listener]] = {}
-        with proc.process(roots.proc, os.getpid()) as me:
-            self.own_network = me.link("ns/net") if me else ""
+        self.own_network = proc.own_network(roots.proc)
 
     def read(self, pid: int) -> Seen | None:
         """One process; None for threads of the kernel, and for what went away."""
