@@ -156,12 +156,12 @@ def end_held(
     """What became of each process that is held."""
     became: dict[int, str] = {}
     left = dict(held)
-    if not left:
-        return became
     for number, seconds, how in (
         (signal.SIGTERM, order.term_s, "ended"),
         (signal.SIGKILL, KILL_S, "killed"),
     ):
+        if not left:
+            break
         now = order.again(list(left))
         if now is None:
             became |= dict.fromkeys(left, "left alone: it could not be read again")
