@@ -48,6 +48,17 @@ def left_behind(
     return merged(parts)
 
 
+def in_the_way(
+    stage: str, job: Job | None, node: Node, gpus: Sequence[str] | None
+) -> set[int]:
+    """Processes on GPUs that the next job surely gets."""
+    if stage == "epilog" and job is not None:
+        return set(leftover.after_job(job, node).pids)
+    if stage == "prolog" and job is not None and gpus is not None:
+        return set(leftover.before_job(job, node, gpus).pids)
+    return set()
+
+
 def merged(parts: Sequence[Leftovers]) -> Leftovers:
     """Several as one, each process once."""
     orphans = {o.process.pid: o for part in reversed(parts) for o in part.orphans}
@@ -59,11 +70,15 @@ def merged(parts: Sequence[Leftovers]) -> Leftovers:
     )
 
 
-def findings(left: Leftovers, scene: Scene, *, may_drain: bool) -> list[Finding]:
-    """One finding per process, one for its ports, one for all shared memory."""
+def findings(left: Leftovers, scene: Scene, blocking: set[int]) -> list[Finding]:
+    """One finding per process, one per port that matters, one for shared memory.
+
+    A node may be drained for those that are blocking.
+    """
     found: list[Finding] = []
     for orphan in left.orphans:
         seen = scene.seen[orphan.process.pid]
+        may_drain = orphan.process.pid in blocking
         found.append(of_process(orphan, seen, may_drain=may_drain))
         found += of_ports(orphan, seen)
     found += of_shm(left.shm, scene)

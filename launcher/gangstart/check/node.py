@@ -171,9 +171,7 @@ class Check:
         if self.request.cleanup != OFF:
             scene = self.settled(scene, memory)
             scene = self.cleaned(scene, memory)
-            self.findings += judge.findings(
-                self.left, scene, may_drain=self.may_drain()
-            )
+            self.findings += judge.findings(self.left, scene, self.blocking(scene))
             if self.request.stage == EPILOG and self.job:
                 self.findings += judge.temporary(self.job, self.node(scene), scene)
         self.scene = scene
@@ -190,10 +188,10 @@ class Check:
         """The decisions' view of a scene."""
         return scene.node(self.users)
 
-    def may_drain(self) -> bool:
-        """Whether a leftover on a GPU is surely in the way of jobs to come."""
-        known = self.request.gpus is not None
-        return self.request.stage == EPILOG or (self.request.stage == PROLOG and known)
+    def blocking(self, scene: scan.Scene) -> set[int]:
+        """Processes that are surely in the way of jobs to come."""
+        asked = self.request
+        return judge.in_the_way(asked.stage, self.job, self.node(scene), asked.gpus)
 
     def judged(self, scene: scan.Scene) -> Leftovers:
         """What is left over in a scene."""
