@@ -63,6 +63,7 @@ class Scene:
         }
         self.job = JOB
         self.own: Collection[int] = ()
+        self.cgroup = "0::/slurmd"
         self.blind = self.full = False
 
     def again(
@@ -77,7 +78,9 @@ class Scene:
         self.log.append(("record", event["action"]))
 
     def end(self) -> dict[str, str]:
-        order = cleanup.Order(self.job, self.seen, self.again, self.record, self.own)
+        order = cleanup.Order(
+            self.job, self.seen, self.again, self.record, self.own, self.cgroup
+        )
         became = cleanup.end(self.orphans, order, self.signals)
         return {one.what: one.how for one in became}
 
@@ -152,6 +155,7 @@ def test_a_proof_that_does_not_hold_any_more_is_none(second: Orphan | None) -> N
         (orphan(job=502), "it is of another job"),
         (orphan(proof="no job"), "it is of no job"),
         (orphan(pid=1), "it is this check itself"),
+        (orphan(proof="user and time"), "it may be a service's, or of a login"),
     ],
 )
 def test_what_may_not_be_ended_is_left_alone(judged: Orphan, why: str) -> None:
@@ -211,3 +215,21 @@ def test_who_is_gone_already_is_no_error() -> None:
     scene = Scene(orphan())
     del scene.now[7]
     assert scene.end() == {"pid 7": "gone"}
+
+
+@pytest.mark.parametrize(
+    ("env", "cgroup", "ended"),
+    [
+        ({}, "0::/system.slice/slurmd.service", True),
+        ({"SSH_CONNECTION": "x"}, "0::/system.slice/slurmd.service", False),
+        ({"XDG_SESSION_ID": "1"}, "0::/system.slice/slurmd.service", False),
+        ({}, "0::/system.slice/cron.service", False),
+    ],
+)
+def test_user_and_time_are_enough_only_where_slurmd_starts_its_processes(
+    env: dict[str, str], cgroup: str, *, ended: bool
+) -> None:
+    one = Orphan(Process(7, 1001, cgroup, env=env), 501, "user and time")
+    scene = Scene(one)
+    scene.cgroup = "0::/system.slice/slurmd.service"
+    assert scene.end()["pid 7"].startswith("ended" if ended else "left alone")

@@ -102,12 +102,18 @@ class Order:
     again: Callable[[Sequence[int]], Mapping[int, tuple[Seen, Orphan | None]] | None]
     record: Callable[[Mapping[str, Any]], None]
     own: Collection[int] = ()
+    cgroup: str = ""  # of the check itself: slurmd's
     term_s: float = TERM_S
 
 
 def refusal(orphan: Orphan, order: Order) -> str:
     """Why a process may not be ended, "" if it may."""
     process = orphan.process
+    # User and time alone would hit what cron or a login of the user has started too:
+    # what a job leaves behind without a cgroup of its own is in slurmd's.
+    by_time = orphan.proof == "user and time"
+    login = any(name in proc.LOGIN for name in process.env or {})
+    elsewhere = process.cgroup != order.cgroup or login
     reasons = (
         (process.pid in order.own or process.pid <= 1, "it is this check itself"),
         (order.job.uid is None, "the job's user is not known"),
@@ -115,6 +121,7 @@ def refusal(orphan: Orphan, order: Order) -> str:
         (process.uid != order.job.uid, "it is another user's"),
         (orphan.job != order.job.job_id, "it is of another job"),
         (orphan.proof not in PROOFS, "it is of no job"),
+        (by_time and elsewhere, "it may be a service's, or of a login"),
     )
     return next((why for true, why in reasons if true), "")
 

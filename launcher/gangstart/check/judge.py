@@ -167,6 +167,26 @@ def of_shm(names: Sequence[str], scene: Scene) -> list[Finding]:
     return [hit("leftover_shm", reason + shown + more, value=f"{len(names)} files")]
 
 
+def removable(names: set[str], before: Node, now: Node, job: Job) -> set[str]:
+    """What of the shared memory can be nobody's but the ended job's, and may go.
+
+    It names the job, or only processes of the job had it until now, or its user has
+    nothing else on this node.
+    """
+    alive = {p.pid: p.uid for p in now.processes if not p.zombie}
+    held = {item.name for item in before.shm if item.holders}
+    found = set[str]()
+    for item in now.shm:
+        in_use = set(item.holders) & set(alive)
+        base = item.name.rpartition("/")[2]
+        if item.name not in names or in_use or leftover.pid_in_name(base, set(alive)):
+            continue
+        alone = item.uid not in alive.values() and not leftover.has_job(now, item.uid)
+        if leftover.shm_job(item) == job.job_id or item.name in held or alone:
+            found.add(item.name)
+    return found
+
+
 def shm_name(path: str) -> str:
     """A file with what made it, if its name tells."""
     name = path.rpartition("/")[2]

@@ -22,6 +22,7 @@ from gangstart.check import (
     rdma,
     record,
     scan,
+    shm,
 )
 from gangstart.check.catalogue import hit
 from gangstart.check.leftover import Job, Leftovers
@@ -136,7 +137,8 @@ class Check:
         """The GPUs' part, and whether it is from a fresh record."""
         last = outcome.last_of(self.recorded, self.request.stage)
         kept = gpupart.from_record(last.get("gpu", last))
-        if kept is not None and 0 <= self.at - outcome.time_of(last) < FRESH_S:
+        made = outcome.time_of(last)
+        if kept is not None and made is not None and 0 <= self.at - made < FRESH_S:
             return kept, True
         try:
             measured = self.world.measure(
@@ -222,31 +224,23 @@ class Check:
         wanted = self.request.cleanup == KILL and self.request.stage == EPILOG
         if not wanted or self.job is None or not (self.left.orphans or self.left.shm):
             return scene
+        judged, before = set(self.left.shm), self.node(scene)
+        order = self.order(scene, self.job, memory)
         try:
             if self.left.orphans:
-                order = self.order(scene, self.job, memory)
                 self.outcomes += cleanup.end(
                     self.left.orphans, order, self.world.signals
                 )
                 scene = self.again(scene, memory)
-            return self.without_shm(scene, self.order(scene, self.job, memory), memory)
+            names = judged | set(self.left.shm)
+            names = judge.removable(names, before, self.node(scene), self.job)
+            removed = cleanup.remove_shm(
+                files_of(scene, names), scene.shm_folder, order
+            )
         except OSError as error:
-            why = f"nothing was ended: it could not be recorded ({error.strerror})"
+            why = f"nothing more was ended: it could not be recorded ({error.strerror})"
             self.findings.append(hit("clean_up", why))
             return scene
-
-    def without_shm(
-        self, scene: scan.Scene, order: cleanup.Order, memory: Mapping[int, int]
-    ) -> scan.Scene:
-        """Remove shared memory that nobody holds any more."""
-        wanted = set(self.left.shm)
-        orphans = set(self.left.pids)
-        held = {
-            item.name for item in self.node(scene).shm if set(item.holders) & orphans
-        }
-        folder = scene.shm_folder
-        files = [f for f in scene.files if f"{folder}/{f.name}" in wanted - held]
-        removed = cleanup.remove_shm(files, folder, order)
         self.outcomes += removed
         return self.again(scene, memory) if removed else scene
 
@@ -271,10 +265,22 @@ class Check:
         ) -> Mapping[int, tuple[scan.Seen, Orphan | None]] | None:
             return aside.call(lambda: read(pids), SCAN_S)
 
-        term_s = self.world.term_s
-        return cleanup.Order(job, scene.seen, again, self.keep, scene.own, term_s)
+        return cleanup.Order(
+            job,
+            scene.seen,
+            again,
+            self.keep,
+            own=scene.own,
+            cgroup=scene.own_cgroup,
+            term_s=self.world.term_s,
+        )
 
     def keep(self, what: Mapping[str, Any]) -> None:
         """Record what is about to be done."""
         if self.spool is not None:
             self.spool.append(outcome.heading(self, "cleanup") | dict(what))
+
+
+def files_of(scene: scan.Scene, names: set[str]) -> list[shm.File]:
+    """The files of these names."""
+    return [f for f in scene.files if f"{scene.shm_folder}/{f.name}" in names]

@@ -34,10 +34,10 @@ def last_of(recorded: Sequence[Event], stage: str) -> Event:
     return next((e for e in reversed(recorded) if e.get("stage") == stage), {})
 
 
-def time_of(event: Event) -> float:
-    """When a record was made; the year 1970 if it does not say."""
+def time_of(event: Event) -> float | None:
+    """When a record was made, None if it does not say."""
     when = event.get("time")
-    return float(when) if isinstance(when, (int, float)) else 0.0
+    return float(when) if isinstance(when, (int, float)) else None
 
 
 def heading(check: Check, kind: str) -> Event:

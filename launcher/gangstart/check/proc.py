@@ -26,8 +26,10 @@ FDS = 4096
 #: Words of /proc/PID/stat after the name: state, parent … start is the 20th.
 STAT_PARENT, STAT_START = 1, 19
 MAPS_WORDS = 6  # a line that names a file has as many
+#: Set by sshd and by logind.
+LOGIN = ("SSH_CONNECTION", "XDG_SESSION_ID")
 #: Environment that says whose a process is; nothing else of it is kept.
-WANTED = ("SLURM_JOB_ID", "SLURM_JOBID", "MASTER_PORT")
+WANTED = ("SLURM_JOB_ID", "SLURM_JOBID", "MASTER_PORT", *LOGIN)
 UNINTERRUPTIBLE = "D"
 GONE = frozenset("ZXx")
 
@@ -63,7 +65,8 @@ def parse_environ(raw: bytes, limit: int = ENVIRON_BYTES) -> dict[str, str] | No
         key = name.decode(errors="replace")
         if equals and key in WANTED:
             found.setdefault(key, value[:SMALL].decode(errors="replace"))
-    return None if not found and len(raw) >= limit else found
+    known = any(name in found for name in WANTED[:2])
+    return found if known or len(raw) < limit else None
 
 
 def parse_argv(raw: bytes) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,7 +64,8 @@ class Scene:
     files: tuple[shm.File, ...] = ()
     shm_folder: Path = shm.FOLDER
     tmp: tuple[tuple[str, int, float], ...] = ()  # name, user, when made
-    own: frozenset[int] = field(default=frozenset())  # this process and its parents
+    own: frozenset[int] = frozenset()  # this process and its parents
+    own_cgroup: str = ""
 
     def node(self, users: Mapping[int, int | None] | None = None) -> Node:
         """Tell the decisions about leftovers; users are those of the running jobs."""
@@ -95,13 +96,15 @@ def scan(
         for pid in proc.pids(roots.proc)
         if (one := reader.read(pid))
     }
+    checker = os.getpid() if me is None else me
     return Scene(
         seen,
         running_jobs(roots, seen, judged, open_jobs),
         files,
         roots.shm,
         tuple(temporary(roots.tmp)),
-        own_line(seen, os.getpid() if me is None else me),
+        own_line(seen, checker),
+        seen[checker].process.cgroup if checker in seen else "",
     )
 
 
