@@ -133,17 +133,20 @@ class FakeNode:
         asked.setdefault("node", "n1")
         asked.setdefault("spool", self.spool)
         request = node.Request(stage, **asked)
+        return node.Check(request, self.world(world)).run()
+
+    def world(self, other: Mapping[str, Any] | None = None) -> node.World:
+        """This node as the world of a check."""
         known: dict[str, Known] = {
             "measure": fine,
             "comparer": no_comparer,
             "grace_s": 0.0,
         }
-        made = node.World(
+        return node.World(
             roots=self.roots,
             infiniband=self.infiniband,
-            **(known | dict(world or {})),
+            **(known | dict(other or {})),
         )
-        return node.Check(request, made).run()
 
 
 def environ(env: Mapping[str, str]) -> bytes:
