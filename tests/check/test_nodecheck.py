@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -196,6 +198,29 @@ def test_a_reader_that_breaks_is_as_one_that_does_not_answer() -> None:
 
     assert aside.call(broken, 10.0) is None
     assert aside.call(lambda: 7, 10.0) == 7
+    big = "x" * (1 << 20)
+    assert aside.call(lambda: big, 10.0) == big
+
+
+def test_a_reader_that_hangs_is_left_behind() -> None:
+    assert aside.call(signal.pause, 0.0) is None
+
+
+def test_an_answer_that_was_cut_off_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside, "read_until", lambda _fd, _deadline: b"\0" * 8 + b"x")
+    assert aside.call(lambda: 7, 10.0) is None
+
+
+@pytest.mark.parametrize("error", [GangstartError("no"), OSError(2, "no such probe")])
+def test_gpus_that_cannot_be_measured_are_unknown_to_a_hook(
+    node: FakeNode, error: Exception
+) -> None:
+    def refuse(*_: Known, **__: Known) -> Known:
+        raise error
+
+    event = node.check("epilog", {"measure": refuse}, job=JOB)
+    assert (event["verdict"], event["drain"]) == ("unknown", False)
+    assert "no" in event["reason"]
 
 
 def test_a_mistake_in_a_file_drains_no_node(node: FakeNode) -> None:
@@ -210,8 +235,6 @@ def test_a_mistake_in_a_file_drains_no_node(node: FakeNode) -> None:
 
 
 def test_running_inside_of_the_job_is_explained(node: FakeNode) -> None:
-    import os  # noqa: PLC0415 - of this test
-
     me = FakeProcess(
         ("gangstart",), uid=0, cgroup=OURS.replace("step_0", "step_extern")
     )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BLOCK = 1 << 16
+LENGTH = 8  # bytes before the answer: one that was cut off is none
 
 
 def call(function: Callable[[], T], deadline_s: float) -> T | None:
@@ -29,13 +30,17 @@ def call(function: Callable[[], T], deadline_s: float) -> T | None:
         os.close(readable)
         answer(function, writable)
     os.close(writable)
+    raw = b""
     try:
         raw = read_until(readable, monotonic() + deadline_s)
     finally:
         os.close(readable)
-        end(child)
+        end(child, answered=bool(raw))
+    head, body = raw[:LENGTH], raw[LENGTH:]
+    if not body or int.from_bytes(head, "big") != len(body):
+        return None
     # Written by a fork of this very process, which holds what this one would hold.
-    answered: T | None = pickle.loads(raw) if raw else None  # noqa: S301
+    answered: T = pickle.loads(body)  # noqa: S301
     return answered
 
 
@@ -47,7 +52,8 @@ def answer(function: Callable[[], object], fd: int) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
-        raw = pickle.dumps(function())
+        body = pickle.dumps(function())
+        raw = len(body).to_bytes(LENGTH, "big") + body
         sent = 0
         while sent < len(raw):
             sent += os.write(fd, raw[sent : sent + BLOCK])
@@ -71,8 +77,10 @@ def read_until(fd: int, deadline: float) -> bytes:
     return b""
 
 
-def end(child: int) -> None:
+def end(child: int, *, answered: bool) -> None:
     """Reap the child if it is done; kill it otherwise, and do not wait for that."""
-    if os.waitpid(child, os.WNOHANG) == (0, 0):
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, os.WNOHANG)
+    if answered:  # the pipe's end came with the child's
+        os.waitpid(child, 0)
+        return
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, os.WNOHANG)

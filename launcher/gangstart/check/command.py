@@ -128,11 +128,11 @@ def check(
     try:
         request = request_of(options, env)
         event = measured(request, world)
-    except GangstartError as error:
+    except (GangstartError, OSError) as error:
         if not in_hook:
             raise
         # A mistake in a file or a hook must not drain every node of the cluster.
-        sys.stderr.write(f"gangstart: {error.message}\n")
+        sys.stderr.write(f"gangstart: {getattr(error, 'message', error)}\n")
         return 0
     if in_hook:
         sys.stderr.write(log_line(event) + "\n")

@@ -75,6 +75,11 @@ class Measure(Protocol):
         """Measure once, within the deadline."""
 
 
+def unknown(why: str) -> Health:
+    """Return the answer of nobody who could look."""
+    return Health("unknown", drain=False, none=False, sentence=why)
+
+
 def of_module(name: str) -> Any:  # noqa: ANN401 - a function of another module
     """A function of gangstart.health, None if this build has none."""
     try:
@@ -98,12 +103,7 @@ def measure(
     """Look at the GPUs; unknown if this build cannot."""
     function: Measure | None = of_module("measure")
     if function is None:
-        return Health(
-            "unknown",
-            drain=False,
-            none=False,
-            sentence="GPUs were not looked at: this gangstart was built without that",
-        )
+        return unknown("GPUs were not looked at: this gangstart was built without that")
     return function(
         stage,
         conf=conf,

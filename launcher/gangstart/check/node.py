@@ -148,11 +148,12 @@ class Check:
                 gpus=self.request.gpus,
                 deadline_s=self.left_s(self.request.deadline_s - SCAN_S),
             )
-        except GangstartError as error:
+        except (GangstartError, OSError) as error:
             # A node is not taken out of service for a mistake in a file.
             if self.request.stage == NODE:
                 raise
-            return gpupart.Health("unknown", False, False, error.message), False  # noqa: FBT003 - the shape of an answer
+            why = getattr(error, "message", None) or f"GPUs not looked at: {error}"
+            return gpupart.unknown(why), False
         return measured, False
 
     def look(self, memory: Mapping[int, int]) -> Sight | None:
