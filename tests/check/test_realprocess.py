@@ -129,8 +129,8 @@ def test_it_is_ended_and_that_was_recorded_before(tmp_path: Path, job_id: int) -
     with process(READY + WAIT, job_id) as (left, _):
         event = check(tmp_path, job_id, "kill")
         assert left.wait(10) == -15
-    assert event["verdict"] == "ok"
-    assert pids(event) == []
+    assert (event["verdict"], pids(event)) == ("ok", [])
+    assert event["reason"].endswith(f"; cleaned up: pid {left.pid} ended")
     assert event["cleanup"]["outcomes"] == [
         {"what": f"pid {left.pid}", "how": "ended", "done": True}
     ]

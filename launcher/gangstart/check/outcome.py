@@ -68,7 +68,7 @@ def event(check: Check, health: gpupart.Answer, *, reused: bool) -> Event:
     return heading(check, "check") | {
         "verdict": worst(verdicts),
         "drain": gpu_drains or others,
-        "reason": reason(hits, health),
+        "reason": reason(hits, health) + cleaned_up(check.outcomes),
         "took_ms": int((time.monotonic() - check.begun) * 1000),
         "gpu": {
             "verdict": health.verdict,
@@ -117,6 +117,15 @@ def reason(hits: Sequence[tuple[str, str]], health: gpupart.Answer) -> str:
     if len(hits) > REASONS:
         said.append(f"and {len(hits) - REASONS} more")
     return "; ".join(said) or clean(health.sentence, REASON_CHARS) or "nothing found"
+
+
+def cleaned_up(outcomes: Sequence[Outcome]) -> str:
+    """What was ended and removed, for the line that a log keeps."""
+    done = [f"{clean(one.what)} {one.how}" for one in outcomes if one.done]
+    if not done:
+        return ""
+    more = f" and {len(done) - REASONS} more" if len(done) > REASONS else ""
+    return "; cleaned up: " + ", ".join(done[:REASONS]) + more
 
 
 def compared(check: Check, health: gpupart.Answer) -> Event | None:
