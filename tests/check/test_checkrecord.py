@@ -131,6 +131,14 @@ def test_the_oldest_records_of_ended_jobs_go(tmp_path: Path) -> None:
     assert record.recorded_jobs(tmp_path) == [2, 5, 6]
 
 
+def test_jobs_whose_epilog_never_came_do_not_pile_up(tmp_path: Path) -> None:
+    for job in range(1, 5):
+        record.Spool(tmp_path, job).append({"event": "check", "stage": "prolog"})
+        os.utime(record.Spool(tmp_path, job).path, (job, job))
+    record.prune(tmp_path, keep_open=3)
+    assert sorted(record.open_jobs(tmp_path)) == [2, 3, 4]
+
+
 def test_what_somebody_else_put_beside_a_record_stays(tmp_path: Path) -> None:
     spool = record.Spool(tmp_path, 1)
     spool.append({"event": "check", "stage": "epilog"})

@@ -112,6 +112,37 @@ def test_a_user_who_looks_at_the_gpus_is_no_reason_to_drain(node: FakeNode) -> N
     assert (event["verdict"], event["drain"]) == ("warn", False)
 
 
+@pytest.mark.parametrize(
+    ("uid", "cgroup"),
+    [
+        (143, "0::/system.slice/nvidia-persistenced.service"),
+        (143, "0::/"),
+        (1500, "12:pids:/system.slice/nvidia-dcgm.service\n0::/x"),
+    ],
+)
+def test_the_drivers_own_daemons_are_not_in_the_way(
+    node: FakeNode, uid: int, cgroup: str
+) -> None:
+    node.add(8, holder(uid=uid, cgroup=cgroup))
+    for stage in ("prolog", "node"):
+        event = node.check(stage, job=JOB, gpus=["0"])
+        assert (event["verdict"], event["findings"]) == ("ok", [])
+
+
+def test_a_user_in_slurmds_own_service_is_no_daemon(node: FakeNode) -> None:
+    node.add(8, holder(cgroup="0::/system.slice/slurmd.service"))
+    assert node.check("prolog", job=JOB, gpus=["0"])["verdict"] == "warn"
+
+
+def test_a_job_that_slurm_still_runs_is_not_judged(node: FakeNode) -> None:
+    node.add(6, FakeProcess(("slurmstepd: [501.0]",), uid=0))
+    node.add(7, holder())
+    event = node.check("epilog", job=JOB, cleanup="kill")
+    assert (event["verdict"], event["drain"]) == ("unknown", False)
+    assert "a slurmstepd of job 501 still runs" in event["reason"]
+    assert event["leftovers"]["processes"] == []
+
+
 def test_a_process_that_hangs_is_told_of_as_such(node: FakeNode) -> None:
     node.add(7, holder(state="D"))
     event = node.check("epilog", job=JOB)

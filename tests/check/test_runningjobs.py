@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
-from check.fakenode import FakeNode, FakeProcess
+from check.fakenode import OURS, FakeNode, FakeProcess
 from gangstart.check import record, running, scan
 
 if TYPE_CHECKING:
@@ -45,8 +46,13 @@ def test_a_title_that_a_user_wrote_is_no_step(node: FakeNode) -> None:
     assert jobs(node, None) == [501]
 
 
-def test_the_extern_step_of_the_judged_job_does_not_count(node: FakeNode) -> None:
+def test_the_extern_step_counts_unless_the_check_itself_is_inside_of_that_job(
+    node: FakeNode,
+) -> None:
     node.add(7, FakeProcess(("slurmstepd: [501.extern]",), uid=0))
+    assert jobs(node, 501) == [501]
+    own = node.roots.proc / str(os.getpid()) / "cgroup"
+    own.write_text(OURS.replace("step_0", "step_extern"))
     assert jobs(node, 501) == []
     assert jobs(node, 502) == [501]
 

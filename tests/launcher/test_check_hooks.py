@@ -161,6 +161,14 @@ def test_reasons_come_from_the_newest_drain_of_each_node(
     ]
 
 
+def test_records_that_are_not_there_are_an_error(
+    tmp_path: Path, tools: dict[str, str]
+) -> None:
+    done = run(REASON, "--events", str(tmp_path / "none"), **tools)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "is no file: --reasons takes events.jsonl files" in done.stderr
+
+
 @pytest.mark.parametrize("argv", [[], ["-h"], ["n1"], ["--events"]])
 def test_a_call_without_what_is_needed_says_how(
     argv: list[str], tools: dict[str, str]

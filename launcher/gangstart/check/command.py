@@ -111,6 +111,10 @@ def reasons(files: Sequence[str]) -> int:
     from gangstart.check import drain, record  # noqa: PLC0415 - only for this
 
     for name in files:
+        if not Path(name).is_file():
+            raise GangstartError(
+                f"check: {name[:200]!r} is no file: --reasons takes events.jsonl files"
+            )
         events = record.read_events(Path(name))
         for line in drain.lines(events):
             sys.stdout.write(line + "\n")
@@ -244,7 +248,7 @@ def keep(request: Request, event: Event) -> None:
     try:
         if request.job is not None:
             record.Spool(request.spool, request.job.job_id).append(event)
-        if request.stage == "epilog":
+        if request.stage != "node":
             record.prune(request.spool)
     except OSError as error:
         sys.stderr.write(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from gangstart.check import leftover, proc
@@ -14,7 +15,7 @@ from gangstart.check.shm import maker_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gangstart.check.leftover import Node, Orphan
+    from gangstart.check.leftover import Node, Orphan, Process
     from gangstart.check.result import Finding
     from gangstart.check.scan import Scene, Seen
 
@@ -23,6 +24,9 @@ RAS_PORT = 28028
 NAMED = ("cgroup", "environment")
 SHOWN = 10
 MIB = 1 << 20
+#: UID_MIN of login.defs(5): below are the system's own users.
+FIRST_USER = 1000
+SERVICE = re.compile(r"/system\.slice/([^/\n]+)\.service(?=[/\s]|$)")
 
 
 def ended_jobs(node: Node, judged: int | None) -> list[int]:
@@ -40,12 +44,30 @@ def left_behind(
     if stage == "epilog" and job is not None:
         return leftover.after_job(job, node)
     coming = job or Job(0)
-    parts = [leftover.before_job(coming, node, gpus)]
+    parts = [without_daemons(leftover.before_job(coming, node, gpus))]
     parts += [
         leftover.after_job(Job(ended), node)
         for ended in ended_jobs(node, coming.job_id)
     ]
     return merged(parts)
+
+
+def is_daemon(process: Process) -> bool:
+    """Whether it is the system's: nvidia-persistenced and DCGM hold every GPU."""
+    own_user = process.uid is not None and process.uid < FIRST_USER
+    service = SERVICE.search(process.cgroup)
+    return own_user or bool(service and not service[1].startswith("slurm"))
+
+
+def without_daemons(left: Leftovers) -> Leftovers:
+    """Leave out who is of no job because it is the system's."""
+    kept = [o for o in left.orphans if o.job is not None or not is_daemon(o.process)]
+    if len(kept) == len(left.orphans):
+        return left
+    ports = sorted({port for o in kept for port in o.process.ports})
+    holds = any(leftover.holds_gpu(o.process) for o in kept)
+    codes = [c for c in left.codes if holds or c != leftover.GPU_LEFTOVER]
+    return Leftovers(tuple(kept), tuple(ports), left.shm if kept else (), tuple(codes))
 
 
 def in_the_way(
@@ -70,10 +92,12 @@ def merged(parts: Sequence[Leftovers]) -> Leftovers:
     )
 
 
-def findings(left: Leftovers, scene: Scene, blocking: set[int]) -> list[Finding]:
+def findings(
+    left: Leftovers, scene: Scene, blocking: set[int], judged: int | None
+) -> list[Finding]:
     """One finding per process, one per port that matters, one for shared memory.
 
-    A node may be drained for those that are blocking.
+    A node may be drained for those that are blocking; judged is the job that ended.
     """
     found: list[Finding] = []
     for orphan in left.orphans:
@@ -82,10 +106,22 @@ def findings(left: Leftovers, scene: Scene, blocking: set[int]) -> list[Finding]
         found.append(of_process(orphan, seen, may_drain=may_drain))
         found += of_ports(orphan, seen)
     found += of_shm(left.shm, scene)
+    found += of_stepds(judged, scene)
     if leftover.JOBS_UNKNOWN in left.codes:
         reason = "the running jobs cannot be told here, so little is judged left over"
         found.append(hit("running_jobs", reason))
     return found
+
+
+def of_stepds(judged: int | None, scene: Scene) -> list[Finding]:
+    """Say that the job that should have ended is still run by Slurm."""
+    if judged is None or judged not in (scene.running or ()):
+        return []
+    reason = (
+        f"a slurmstepd of job {judged} still runs, so nothing of the job is judged "
+        "left over"
+    )
+    return [hit("running_jobs", reason, verdict="unknown")]
 
 
 def of_process(orphan: Orphan, seen: Seen, *, may_drain: bool) -> Finding:

@@ -174,9 +174,12 @@ class Check:
         if self.request.cleanup != OFF:
             scene = self.settled(scene, memory)
             scene = self.cleaned(scene, memory)
-            self.findings += judge.findings(self.left, scene, self.blocking(scene))
-            if self.request.stage == EPILOG and self.job:
-                self.findings += judge.temporary(self.job, self.node(scene), scene)
+            ended = self.job if self.request.stage == EPILOG else None
+            self.findings += judge.findings(
+                self.left, scene, self.blocking(scene), ended.job_id if ended else None
+            )
+            if ended:
+                self.findings += judge.temporary(ended, self.node(scene), scene)
         self.scene = scene
         self.running = None if scene.running is None else sorted(scene.running)
         if self.request.stage != PROLOG:

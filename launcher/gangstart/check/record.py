@@ -33,6 +33,7 @@ READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 TAIL_BYTES = 1 << 23
 JOBS = 4096
 KEPT = 32  # records of ended jobs: the spool is memory
+OPEN = 128  # of jobs without an epilog: more do not run on one node
 WRITABLE_BY_OTHERS = 0o022
 
 Event = dict[str, Any]
@@ -160,13 +161,14 @@ def recorded_jobs(base: Path) -> list[int]:
         return []
 
 
-def prune(base: Path, keep: int = KEPT) -> None:
-    """Remove the oldest records of ended jobs: nobody else does without an archive."""
+def prune(base: Path, keep: int = KEPT, keep_open: int = OPEN) -> None:
+    """Remove the oldest records: nobody else does without the plugin's epilog."""
     running = open_jobs(base)
-    ended = [Spool(base, job) for job in recorded_jobs(base) if job not in running]
-    dated = sorted((modified(spool.path), spool.job) for spool in ended)
-    for _, job in dated[: max(len(dated) - keep, 0)]:
-        remove(Spool(base, job))
+    ended = [job for job in recorded_jobs(base) if job not in running]
+    for jobs, most in ((ended, keep), (list(running), keep_open)):
+        dated = sorted((modified(Spool(base, job).path), job) for job in jobs)
+        for _, job in dated[: max(len(dated) - most, 0)]:
+            remove(Spool(base, job))
 
 
 def modified(path: Path) -> float:

@@ -41,14 +41,14 @@ def step_of(title: str) -> tuple[int, str] | None:
     return (int(found[1]), found[2] or "") if found else None
 
 
-def of_stepds(titles: Iterable[tuple[int | None, str]], judged: int | None) -> set[int]:
+def of_stepds(titles: Iterable[tuple[int | None, str]], inside: int | None) -> set[int]:
     """Jobs of (uid, title) pairs.
 
-    The extern step of the job that is judged does not count: with
-    PrologFlags=RunInJob its epilog runs inside of that step.
+    With PrologFlags=RunInJob an epilog runs inside of its job: then that job's extern
+    step is there for the epilog only, and does not count.
     """
     steps = {step_of(title) for uid, title in titles if uid == ROOT}
-    return {s[0] for s in steps if s and not (s[0] == judged and s[1] == EXTERN)}
+    return {s[0] for s in steps if s and not (s[0] == inside and s[1] == EXTERN)}
 
 
 def of_cgroups(root: Path, judged: int | None) -> set[int] | None:

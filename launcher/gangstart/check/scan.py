@@ -97,33 +97,29 @@ def scan(
         if (one := reader.read(pid))
     }
     checker = os.getpid() if me is None else me
+    cgroup = seen[checker].process.cgroup if checker in seen else ""
+    found = running_jobs(roots, seen, judged, cgroup) if 1 in seen else None
     return Scene(
         seen,
-        running_jobs(roots, seen, judged, open_jobs),
+        # Who cannot see process 1 sees only his own (hidepid), and no slurmstepd.
+        None if found is None else found | (open_jobs - {judged}),
         files,
         roots.shm,
         tuple(temporary(roots.tmp)),
         own_line(seen, checker),
-        seen[checker].process.cgroup if checker in seen else "",
+        cgroup,
     )
 
 
 def running_jobs(
-    roots: Roots,
-    seen: Mapping[int, Seen],
-    judged: int | None,
-    open_jobs: frozenset[int],
-) -> frozenset[int] | None:
-    """Jobs that run, None if that cannot be told.
-
-    Who cannot see process 1 sees only processes of his own (hidepid), no slurmstepd.
-    """
-    if 1 not in seen:
-        return None
+    roots: Roots, seen: Mapping[int, Seen], judged: int | None, cgroup: str
+) -> frozenset[int]:
+    """Jobs that run, by what is there; cgroup is that of the check itself."""
     titles = [(s.process.uid, s.process.command) for s in seen.values()]
-    of_stepds = running.of_stepds(titles, judged)
+    inside = job_of_cgroup(cgroup)
+    of_stepds = running.of_stepds(titles, inside if inside == judged else None)
     of_cgroups = running.of_cgroups(roots.cgroup, judged) or set()
-    return frozenset(of_stepds | of_cgroups | (open_jobs - {judged}))
+    return frozenset(of_stepds | of_cgroups)
 
 
 def own_line(seen: Mapping[int, Seen], me: int) -> frozenset[int]:
