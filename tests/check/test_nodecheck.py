@@ -362,6 +362,18 @@ def test_only_the_worst_reasons_are_in_the_line(node: FakeNode) -> None:
     assert reason.endswith("; and 3 more")
 
 
+def test_thousands_of_processes_are_not_told_of_one_by_one(node: FakeNode) -> None:
+    for pid in range(100_000, 100_000 + judge.TOLD + 7):
+        node.add(pid, holder(files=[]))
+    node.add(200_000, holder())
+    event = node.check("epilog", job=JOB)
+    told = found(event, "leftover_process")
+    assert len(told) == judge.TOLD
+    assert told[-1]["reason"] == "8 more processes of ended jobs are left over"
+    assert len(found(event, "leftover_gpu")) == 1
+    assert len(event["leftovers"]["processes"]) == judge.TOLD + 8
+
+
 def test_the_measurement_is_told_what_it_needs(node: FakeNode) -> None:
     asked: dict[str, Known] = {}
 

@@ -154,9 +154,13 @@ def test_ports_of_another_network_are_not_this_nodes(node: FakeNode) -> None:
 
 
 def test_mappings_are_known_by_device_and_inode() -> None:
-    lines = [
-        b"7f0-7f1 rw-s 00000000 00:1a 42   /dev/shm/a b",
-        b"7f0-7f1 rw-p 00000000 00:00 0",
-        b"7f0-7f1 rw-p 00000000 zz:00 5 /x",
-    ]
-    assert list(proc.parse_maps(lines)) == [(os.makedev(0, 0x1A), 42)]
+    raw = (
+        b"7f0-7f1 rw-s 00000000 00:1a 42   /dev/shm/a b\n"
+        b"7f0-7f1 rw-p 00000000 00:00 0\n"
+        b"7f0-7f1 rw-p 00000000 zz:00 5 /x\n"
+        b"7f0-7f1 rw-s 00000000 00:1a x /y\n"
+        b"7f0-7f1 rw-s 00000000 00:1b 43 /z\n"
+    )
+    assert proc.parse_maps(raw, os.makedev(0, 0x1A)) == {42}
+    assert proc.parse_maps(raw, os.makedev(0, 0x1B)) == {43}
+    assert proc.parse_maps(b"", 7) == set()

@@ -23,6 +23,7 @@ RAS_PORT = 28028
 #: A process says by these itself of which job it is: enough to drain a node for.
 NAMED = ("cgroup", "environment")
 SHOWN = 10
+TOLD = 100
 MIB = 1 << 20
 #: UID_MIN of login.defs(5): below are the system's own users.
 FIRST_USER = 1000
@@ -100,11 +101,16 @@ def findings(
     A node may be drained for those that are blocking; judged is the job that ended.
     """
     found: list[Finding] = []
-    for orphan in left.orphans:
+    # A line for each of thousands would help nobody; those on GPUs matter most.
+    order = sorted(left.orphans, key=lambda o: not leftover.holds_gpu(o.process))
+    for orphan in order[:TOLD]:
         seen = scene.seen[orphan.process.pid]
         may_drain = orphan.process.pid in blocking
         found.append(of_process(orphan, seen, may_drain=may_drain))
         found += of_ports(orphan, seen)
+    if len(order) > TOLD:
+        reason = f"{len(order) - TOLD} more processes of ended jobs are left over"
+        found.append(hit("leftover_process", reason, value=str(len(order))))
     found += of_shm(left.shm, scene)
     found += of_stepds(judged, scene)
     if leftover.JOBS_UNKNOWN in left.codes:

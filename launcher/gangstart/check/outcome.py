@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SCHEMA = "gangstart.check"
 VERSION = 1
 REASONS = 3
+LISTED = 1000
 REASON_CHARS = 300
 NO_SAMPLE = "no earlier sample of this job"
 NO_COMPARER = "not compared: this gangstart was built without that"
@@ -160,9 +161,9 @@ def leftovers(check: Check) -> Event:
                 "devices": list(o.process.devices),
                 "ports": list(o.process.ports),
             }
-            for o in check.left.orphans
+            for o in check.left.orphans[:LISTED]
         ],
-        "shm": [clean(name) for name in check.left.shm],
+        "shm": [clean(name) for name in check.left.shm[:LISTED]],
         "running": check.running,
     }
 

@@ -8,12 +8,13 @@ number. A fake /proc is a directory with the same files.
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -25,7 +26,6 @@ MAPS_BYTES = 1 << 24
 FDS = 4096
 #: Words of /proc/PID/stat after the name: state, parent … start is the 20th.
 STAT_PARENT, STAT_START = 1, 19
-MAPS_WORDS = 6  # a line that names a file has as many
 #: Set by sshd and by logind.
 LOGIN = ("SSH_CONNECTION", "XDG_SESSION_ID")
 #: Environment that says whose a process is; nothing else of it is kept.
@@ -76,17 +76,12 @@ def parse_argv(raw: bytes) -> tuple[str, ...]:
     return tuple(part.decode(errors="replace") for part in parts)
 
 
-def parse_maps(lines: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    """(Device, inode) of each mapping of a file."""
-    for line in lines:
-        words = line.split(None, 5)
-        if len(words) < MAPS_WORDS or words[4] == b"0":
-            continue
-        major, _, minor = words[3].partition(b":")
-        try:
-            yield os.makedev(int(major, 16), int(minor, 16)), int(words[4])
-        except (ValueError, OverflowError):
-            continue
+def parse_maps(raw: bytes, device: int) -> set[int]:
+    """Inodes of the mapped files of one device; a large process maps thousands."""
+    shown = f" {os.major(device):02x}:{os.minor(device):02x} ".encode()
+    if shown not in raw:
+        return set()
+    return {int(inode) for inode in re.findall(re.escape(shown) + rb"(\d{1,19})", raw)}
 
 
 class Entry:
@@ -147,10 +142,9 @@ class Entry:
         finally:
             os.close(fd)
 
-    def mapped(self) -> set[tuple[int, int]]:
-        """(Device, inode) of the files it has mapped."""
-        raw = self.read("maps", MAPS_BYTES) or b""
-        return set(parse_maps(raw.splitlines()))
+    def mapped(self, device: int) -> set[int]:
+        """Inodes of the files of a device that it has mapped."""
+        return parse_maps(self.read("maps", MAPS_BYTES) or b"", device)
 
 
 def link_at(fd: int, name: str) -> str:

@@ -212,7 +212,7 @@ class Reader:
         devices = tuple(sorted({f for f in opened if GPU_DEVICE.fullmatch(f)}))
         listeners = self.listeners(entry, opened)
         stuck = one.state == proc.UNINTERRUPTIBLE
-        maps = entry.mapped() if self.shared and not stuck else set()
+        maps = set() if stuck else self.mapped(entry)
         ports = tuple(sorted({each.port for each in listeners}))
         return replace(
             one,
@@ -221,6 +221,14 @@ class Reader:
             files=tuple(f for f in opened if f.startswith(self.shm_prefix)),
             mapped=frozenset(maps & self.shared),
         )
+
+    def mapped(self, entry: proc.Entry) -> set[tuple[int, int]]:
+        """What it has mapped of the devices of shared memory."""
+        return {
+            (device, inode)
+            for device in {device for device, _ in self.shared}
+            for inode in entry.mapped(device)
+        }
 
     def listeners(self, entry: proc.Entry, opened: list[str]) -> tuple[Listener, ...]:
         """What it listens on in this node's own network, not in a container's."""
