@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gangstart.check.result import VERDICTS, clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
 MODULE = "gangstart.health"
 MIB = 1 << 20
 Event = dict[str, Any]
 
 if TYPE_CHECKING:
-    #: Earlier and present event of the GPUs -> what differs. Each has "reading",
-    #: "before", "after", "verdict", "reason"; "gpu" and "uuid" if it is about one GPU.
-    Differences = Callable[[Event, Event], Sequence[Mapping[str, Any]]]
+    #: Earlier and present event of GPUs -> what differs, as mappings or dataclasses.
+    #: Each has a verdict and a reason; whatever else it has is kept.
+    Differences = Callable[[Event, Event], Sequence[Any]]
 
 
 @dataclass(frozen=True)

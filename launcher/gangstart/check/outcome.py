@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from gangstart.check import gpupart, leftover
@@ -140,8 +140,15 @@ def compared(check: Check, health: gpupart.Answer) -> Event | None:
     differences = check.world.comparer()
     if differences is None:
         return {"compared": False, "note": NO_COMPARER, "found": []}
-    found = [dict(one) for one in differences(before.event, health.event)]
+    found = [as_object(one) for one in differences(before.event, health.event)]
     return {"compared": True, "note": "", "found": found}
+
+
+def as_object(difference: Any) -> Event:  # noqa: ANN401 - see gpupart.Differences
+    """One difference for JSON, however its maker keeps it."""
+    if is_dataclass(difference) and not isinstance(difference, type):
+        return asdict(difference)
+    return dict(difference)
 
 
 def leftovers(check: Check) -> Event:
