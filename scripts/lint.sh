@@ -15,7 +15,9 @@ c_files() {
 
 shell_files() {
     find . \( -name .git -o -name .venv -o -name build \) -prune \
-        -o \( -name '*.sh' -o -path './.ci/run' \) -type f -print
+        -o \( -name '*.sh' -o -path './.ci/run' -o -path './slurm-conf/*.d/50-*' \
+        -o -path './slurm-conf/healthcheck' -o -path './slurm-conf/set-reason' \) \
+        -type f -print
 }
 
 check_c_format() {

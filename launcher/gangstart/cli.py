@@ -42,6 +42,11 @@ COMMANDS = (
         "the start report of a step: who came when, and why it was refused",
     ),
     Command(
+        "check",
+        "gangstart.check.command:main",
+        "this node: GPUs, leftovers of ended jobs, open dashboards, RDMA links",
+    ),
+    Command(
         "cluster",
         "gangstart.cluster.command:main",
         "a private multi-node Slurm on this machine, to try and test with",

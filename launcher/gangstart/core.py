@@ -14,6 +14,7 @@ from gangstart.errors import GangstartError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from gangstart._core import CData
 
@@ -70,6 +71,13 @@ def check(rc: int, error: CData) -> None:
     """Raise the core's sentence when it returned a negative errno."""
     if rc < 0:
         raise GangstartError(text(error.text), exit_code=EXIT_CONFIG)
+
+
+def publish(spool: Path, archive: Path, job: int, node: str) -> None:
+    """Bring what a job left in the spool to the archive; see spool.h."""
+    error = ffi.new("struct gs_error *")
+    paths = (c_text(str(spool)), c_text(str(archive)))
+    check(lib.gs_spool_publish(*paths, job, c_text(node), error), error)
 
 
 def expand(nodelist: str) -> list[str]:

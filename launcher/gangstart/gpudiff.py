@@ -20,7 +20,7 @@ KINDS = {k: text(lib.gs_gpudiff_kind_name(k)) for k in range(lib.GS_GPUDIFF_KIND
 class Difference:
     """One change of one GPU; ``uuid`` is empty if it is of the node."""
 
-    id: str
+    reading: str
     kind: str
     verdict: str
     uuid: str
@@ -47,7 +47,7 @@ class Changes:
 
 def _difference(raw: CData) -> Difference:
     return Difference(
-        id=text(raw.id),
+        reading=text(raw.id),
         kind=KINDS[raw.kind],
         verdict=VERDICTS[raw.verdict],
         uuid=text(raw.uuid),
@@ -74,8 +74,12 @@ def changes(
     made = ffi.new("struct gs_gpudiffs *")
     if lib.gs_gpudiff_compare(before.c, after.c, facts, made) < 0:
         raise MemoryError
+    return Changes(VERDICTS[made.verdict], differences_of(made))
+
+
+def differences_of(made: CData) -> tuple[Difference, ...]:
+    """Take the differences over and free what the core made of them."""
     try:
-        found = tuple(_difference(made.diffs[i]) for i in range(made.count))
-        return Changes(VERDICTS[made.verdict], found)
+        return tuple(_difference(made.diffs[i]) for i in range(made.count))
     finally:
         lib.gs_gpudiffs_free(made)

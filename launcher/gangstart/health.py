@@ -12,28 +12,20 @@ from typing import TYPE_CHECKING, Any
 from gangstart._core import ffi, lib
 from gangstart.core import Keeper, c_text, check, text
 from gangstart.gpu import POLICY_FILE, VERDICTS, Policy
+from gangstart.gpuanswer import Health
+from gangstart.gpudiff import differences_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gangstart._core import CData
+    from gangstart.gpudiff import Difference
 
 STAGES = {text(lib.gs_stage_name(s)): s for s in range(lib.GS_STAGES)}
 SLICE_S = 0.1
 MICRO = 1_000_000
 #: How long a bad GPU is looked at again: a Prolog must end soon, a person can wait.
 PATIENCE_S = {"node": 15.0, "start": 0.0, "prolog": 5.0, "epilog": 20.0}
-
-
-@dataclass(frozen=True)
-class Health:
-    """What a look found; ``event`` is the record of docs/health.schema.json."""
-
-    verdict: str  # ok | unknown | warn | fail
-    drain: bool  # the node should take no further job
-    none: bool  # the node has no GPU
-    sentence: str
-    event: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,9 @@ def probe_path() -> str:
     return str(Path(__file__).with_name("gangstart-probe"))
 
 
-def _ask(keep: Keeper, stage: str, place: Place, devices: Sequence[str] | None) -> CData:
+def _ask(
+    keep: Keeper, stage: str, place: Place, devices: Sequence[str] | None
+) -> CData:
     ask = keep.new("struct gs_health_ask *")
     policy = (
         Policy.load(POLICY_FILE)
@@ -105,8 +99,8 @@ def measure(  # noqa: PLR0913  one argument per thing a caller may know
     """Look at this node's GPUs; ends within the policy's or the given deadline.
 
     ``devices`` are the job's GPUs as Slurm names them (indices or UUIDs), None = all;
-    ``expected`` is how many the node has by gres.conf, 0 = not known; ``tick`` is called
-    about every 100 ms. Raises GangstartError for a policy that cannot be read.
+    ``expected`` is how many the node has by gres.conf, 0 = not known; ``tick`` is
+    called about every 100 ms. Raises GangstartError for a policy that cannot be read.
     """
     keep = Keeper()
     ask = _ask(keep, stage, place or Place(), devices)
@@ -127,6 +121,23 @@ def measure(  # noqa: PLR0913  one argument per thing a caller may know
         sentence=_taken(lib.gs_health_sentence(look)),
         event=json.loads(record),
     )
+
+
+def differences(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    kernel_log: str | None = None,
+) -> tuple[Difference, ...]:
+    """What differs between two records of this node; the kernel log is read now.
+
+    Raises GangstartError when one of them is no record.
+    """
+    keep = Keeper()
+    made, error = ffi.new("struct gs_gpudiffs *"), ffi.new("struct gs_error *")
+    records = [c_text(json.dumps(record)) for record in (before, after)]
+    rc = lib.gs_records_compare(*records, keep.string(kernel_log), made, error)
+    check(rc, error)
+    return differences_of(made)
 
 
 def _taken(made: CData) -> str:

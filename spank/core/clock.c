@@ -20,3 +20,8 @@ int64_t gs_clock_wall_us(void)
 {
     return read_us(CLOCK_REALTIME);
 }
+
+int64_t gs_clock_boot_us(void)
+{
+    return read_us(CLOCK_REALTIME) - read_us(CLOCK_BOOTTIME);
+}

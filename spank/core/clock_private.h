@@ -9,4 +9,7 @@ int64_t gs_clock_now_us(void);
 /* CLOCK_REALTIME, since the epoch: for reports only. */
 int64_t gs_clock_wall_us(void);
 
+/* Wall clock at boot, as the kernel log's times count from there. */
+int64_t gs_clock_boot_us(void);
+
 #endif

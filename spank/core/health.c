@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "clock_private.h"
@@ -132,7 +131,6 @@ static void read_log(struct gs_health *health, struct gs_gpucontext *context)
 {
     const char *path = health->ask.kernel_log ? health->ask.kernel_log
                                               : health->ask.policy->kernel_log;
-    struct timespec boot, wall;
     struct gs_error error;
 
     if (!path[0])
@@ -142,10 +140,7 @@ static void read_log(struct gs_health *health, struct gs_gpucontext *context)
         return;
     }
     context->xids = &health->xids;
-    clock_gettime(CLOCK_BOOTTIME, &boot);
-    clock_gettime(CLOCK_REALTIME, &wall);
-    context->boot_us = health->boot_us =
-        (wall.tv_sec - boot.tv_sec) * SECOND + (wall.tv_nsec - boot.tv_nsec) / 1000;
+    context->boot_us = health->boot_us = gs_clock_boot_us();
 }
 
 /* A device as Slurm names it is the N of /dev/nvidiaN; where that is not told, the

@@ -9,6 +9,7 @@
 #include "hostlist.h"
 #include "jobcheck.h"
 #include "json_private.h"
+#include "klog_private.h"
 #include "procfs.h"
 #include "spool.h"
 
@@ -35,6 +36,32 @@ static int compare(struct gs_jobcheck *check, const char *spool)
     }
     gs_text_free(sample);
     free(before);
+    return rc;
+}
+
+int gs_records_compare(const char *before,
+                       const char *after,
+                       const char *kernel_log,
+                       struct gs_gpudiffs *ret_diffs,
+                       struct gs_error *error)
+{
+    struct gs_gpus *gpus = calloc(2, sizeof(*gpus));
+    struct gs_xidlog *xids = malloc(sizeof(*xids));
+    struct gs_gpudiff_facts facts = {.boot_us = gs_clock_boot_us(),
+                                     .host = geteuid() == 0};
+    int rc = gpus && xids ? 0 : -ENOMEM;
+
+    if (rc == 0)
+        rc = gs_health_read(before, &gpus[0], error);
+    if (rc == 0)
+        rc = gs_health_read(after, &gpus[1], error);
+    if (rc == 0
+        && gs_klog_collect(kernel_log ? kernel_log : GS_KLOG_DEVICE, xids, NULL) == 0)
+        facts.xids = xids;
+    if (rc == 0)
+        rc = gs_gpudiff_compare(&gpus[0], &gpus[1], &facts, ret_diffs);
+    free(gpus);
+    free(xids);
     return rc;
 }
 

@@ -48,6 +48,15 @@ bool gs_jobcheck_drains(const struct gs_jobcheck *check);
 char *gs_jobcheck_sentence(const struct gs_jobcheck *check);
 char *gs_jobcheck_event(const struct gs_jobcheck *check);
 
+/* What differs between two records of one node; the kernel log is read now, NULL: from
+ * the usual place. 0 and *ret_diffs for gs_gpudiffs_free(); -EPROTO with a sentence:
+ * one of them is no record; -ENOMEM. */
+int gs_records_compare(const char *before,
+                       const char *after,
+                       const char *kernel_log,
+                       struct gs_gpudiffs *ret_diffs,
+                       struct gs_error *error);
+
 void gs_jobcheck_clear(struct gs_jobcheck *check);
 
 #endif

@@ -229,10 +229,14 @@ static void remove_folder(int base, const char *name)
 void gs_spool_prune(const char *base, uint32_t keep)
 {
     struct ended *ended = calloc(JOBS_MAX, sizeof(*ended));
-    DIR *dir = opendir(base);
+    DIR *dir = ended ? opendir(base) : NULL;
     uint32_t count = 0;
 
-    while (dir && ended && count < JOBS_MAX) {
+    if (!dir) {
+        free(ended);
+        return;
+    }
+    while (count < JOBS_MAX) {
         const struct dirent *e = readdir(dir);
         if (!e)
             break;
@@ -242,11 +246,9 @@ void gs_spool_prune(const char *base, uint32_t keep)
         snprintf(ended[count].name, sizeof(ended[count].name), "%.31s", e->d_name);
         count++;
     }
-    if (ended)
-        qsort(ended, count, sizeof(*ended), latest_first);
+    qsort(ended, count, sizeof(*ended), latest_first);
     for (uint32_t i = keep; i < count; i++)
         remove_folder(dirfd(dir), ended[i].name);
-    if (dir)
-        closedir(dir);
+    closedir(dir);
     free(ended);
 }

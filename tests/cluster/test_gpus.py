@@ -19,7 +19,7 @@ PATIENCE = 5.0
 EXIT_UNFIT = 69
 
 
-def test_sound_gpus_are_counted_in_the_one_line(gang: Gang, gpus: Gpus) -> None:
+def test_sound_gpus_are_counted_in_the_one_line(gang: Gang) -> None:
     ran = gang.srun(*EVERYBODY, "--gang-start=20", "hostname")
     assert ran.code == 0, ran.err
     assert " · 8 GPUs ok · master" in ran.told[0]
@@ -71,9 +71,7 @@ def test_what_is_not_known_refuses_only_where_it_is_strict(
     gang: Gang, gpus: Gpus
 ) -> None:
 
-    gpus.conf.write_text(
-        f"expected_gpus = 2\nkernel_log = {gpus.folder}/nothing\n"
-    )
+    gpus.conf.write_text(f"expected_gpus = 2\nkernel_log = {gpus.folder}/nothing\n")
     ran = gang.srun(*EVERYBODY, "--gang-start=20,health=require", "hostname")
     assert ran.code == 0, ran.err
     assert "unknown: n1 " in ran.told[0]
@@ -121,7 +119,7 @@ def test_a_policy_that_is_wrong_is_told_and_hides_nothing(
     gang.clean(10)
 
 
-def test_two_tasks_on_one_gpu_are_named(gang: Gang, gpus: Gpus) -> None:
+def test_two_tasks_on_one_gpu_are_named(gang: Gang) -> None:
     env = {"CUDA_VISIBLE_DEVICES": "0"}
     ran = gang.srun("-N1", "-n2", "--gang-start=20", "hostname", env=env)
     assert ran.code == 0, ran.err

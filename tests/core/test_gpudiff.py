@@ -79,7 +79,7 @@ def test_what_came_during_the_job_is_told_with_its_gpu(row: str) -> None:
     reading, was, now, verdict = ROWS[row]
     result = found(before(**{reading: was}), after(**{reading: now}))
     one = only(result)
-    assert (one.id, one.kind, one.verdict) == (row, "change", verdict)
+    assert (one.reading, one.kind, one.verdict) == (row, "change", verdict)
     assert (one.uuid, one.pci) == ("GPU-1", "0000:02:00.0")
     assert (one.before, one.after) == (was, now)
     assert one.reason.startswith("GPU 1 (0000:02:00.0): ")
@@ -116,7 +116,7 @@ def test_what_is_not_readable_any_more_is_not_unchanged(row: str) -> None:
 def test_a_counter_that_began_anew_is_said_and_not_judged(row: str) -> None:
     reading, was, now, _ = ROWS[row]
     one = only(found(before(**{reading: now}), after(**{reading: was})))
-    assert (one.id, one.kind, one.verdict) == (row, "restart", "ok")
+    assert (one.reading, one.kind, one.verdict) == (row, "restart", "ok")
     assert "the driver was loaded or the GPU reset in between" in one.reason
     assert reading in one.reason
 
@@ -148,10 +148,10 @@ def test_a_recovery_counts_as_what_it_asks_for(
 def test_one_fault_is_told_once() -> None:
     errors = {"ecc_unc_volatile": 2, "ecc_unc_aggregate": 9}
     more = {"ecc_unc_volatile": 3, "ecc_unc_aggregate": 10}
-    assert only(found(before(**errors), after(**more))).id == "ecc_unc"
+    assert only(found(before(**errors), after(**more))).reading == "ecc_unc"
     anew = {"ecc_unc_volatile": 0, "ecc_unc_aggregate": 10}
     result = found(before(**errors), after(**anew))
-    assert [(d.id, d.kind) for d in result.differences] == [
+    assert [(d.reading, d.kind) for d in result.differences] == [
         ("ecc_unc", "restart"),
         ("ecc_history", "change"),
     ]
@@ -161,7 +161,7 @@ def test_one_fault_is_told_once() -> None:
 def test_corrected_errors_and_memory_within_limits_are_only_told() -> None:
     few = {"ecc_cor_volatile": 20_000_000, "memory_used": 504 * MIB}
     result = found(before(), after(**few))
-    assert [(d.id, d.verdict) for d in result.differences] == [
+    assert [(d.reading, d.verdict) for d in result.differences] == [
         ("ecc_cor", "ok"),
         ("memory", "ok"),
     ]
@@ -221,7 +221,7 @@ def test_mig_and_numa_memory_are_left_alone() -> None:
 def test_readings_that_fail_for_one_reason_are_one_difference() -> None:
     lost = dict.fromkeys(HEALTHY, NvmlError(15))
     one = only(found(before(), after(**lost)))
-    assert (one.id, one.verdict) == ("unread", "fail")
+    assert (one.reading, one.verdict) == ("unread", "fail")
     assert "recovery_action ecc_unc_volatile" in one.reason
     two = found(before(), after(power=UNKNOWN, sram_unc_volatile=UNKNOWN))
     assert only(two).verdict == "fail", "as root on the host"
@@ -240,7 +240,7 @@ def swapped() -> Sample:
 
 def test_gpus_are_matched_by_uuid_and_never_by_index() -> None:
     one = only(found(before(), swapped()))
-    assert (one.id, one.uuid) == ("ecc_unc", "GPU-1")
+    assert (one.reading, one.uuid) == ("ecc_unc", "GPU-1")
 
 
 def without_uuid(moved: int = 0) -> Sample:
@@ -326,7 +326,7 @@ def test_a_driver_that_does_not_answer_is_one_difference(
 ) -> None:
     samples = [Sample(code) if code else node() for code in (first, second)]
     one = only(found(samples[0], samples[1]))
-    assert (one.id, one.verdict, one.uuid) == ("driver", verdict, "")
+    assert (one.reading, one.verdict, one.uuid) == ("driver", verdict, "")
     assert said in one.reason
 
 

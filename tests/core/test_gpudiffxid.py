@@ -30,7 +30,7 @@ def xid(number: int, time: str = NEW, pci: str = "0000:02:00") -> str:
 )
 def test_faults_of_the_time_between_are_told(number: int, verdict: str) -> None:
     one = only(found(before(), after(), xid(number)))
-    assert (one.id, one.kind, one.verdict) == ("xid", "xid", verdict)
+    assert (one.reading, one.kind, one.verdict) == ("xid", "xid", verdict)
     assert (one.uuid, one.after) == ("GPU-1", number)
     assert f"Xid {number} (" in one.reason
     assert "during the job" in one.reason
@@ -67,7 +67,7 @@ def test_a_fault_of_a_gpu_that_is_gone_has_its_uuid() -> None:
 def test_a_fatal_fault_of_a_switch_is_of_the_node() -> None:
     line = f"{NEW} n nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 28006, Fatal, Link 46\n"
     one = only(found(before(), after(), line))
-    assert (one.id, one.verdict, one.pci) == ("sxid", "fail", "0000:c1:00.0")
+    assert (one.reading, one.verdict, one.pci) == ("sxid", "fail", "0000:c1:00.0")
 
 
 def test_a_kernel_log_that_cannot_be_read_is_not_an_empty_one() -> None:

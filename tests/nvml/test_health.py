@@ -9,19 +9,19 @@ import pytest
 from core.c import lib
 from gangstart.core import text
 from gangstart.errors import GangstartError
-from gangstart.health import Health, Place, measure, read
+from gangstart.health import Place, measure, read
 from nvml.fakenvml import link
 from nvml.wellnode import make_well
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gangstart.gpuanswer import Health
     from nvml.fakenvml import Node
 
 DRIVER_LOADED = "6,2,2000,-;NVRM: loading NVIDIA UNIX x86_64 Kernel Module  570.124.06"
-FALLEN_OFF = (
-    "3,9,9000000,-;NVRM: Xid (PCI:0000:1a:00): 79, pid=4711, GPU has fallen off the bus."
-)
+XID = "NVRM: Xid (PCI:0000:1a:00): 79, pid=4711, GPU has fallen off the bus."
+FALLEN_OFF = f"3,9,9000000,-;{XID}"
 
 
 @pytest.fixture
@@ -40,7 +40,12 @@ def place(node: Node, program: Path, **more: str) -> Place:
     return Place(**(found | more))
 
 
-def look(node: Node, program: Path, stage: str = "start", **more: Any) -> Health:
+def look(
+    node: Node,
+    program: Path,
+    stage: str = "start",
+    **more: Any,  # noqa: ANN401  measure()'s
+) -> Health:
     return measure(stage, place=place(node, program), **more)
 
 
@@ -153,9 +158,7 @@ def test_a_long_kernel_log_is_read_from_its_end(well: Node, program: Path) -> No
     assert look(well, program).verdict == "ok"
 
 
-def test_a_kernel_log_that_cannot_be_read_is_unknown(
-    well: Node, program: Path
-) -> None:
+def test_a_kernel_log_that_cannot_be_read_is_unknown(well: Node, program: Path) -> None:
     here = place(well, program, kernel_log=str(well.folder / "none"))
     found = measure("start", place=here)
     assert "none cannot be read" in found.event["kernel_log_note"]
