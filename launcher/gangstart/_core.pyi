@@ -298,6 +298,7 @@ class _Lib:
     GS_ROOT_STRANGERS: int
     GS_ROOT_STRANGER_US: int
     GS_ROOT_WAITING: int
+    GS_SAMPLE_MAX: int
     GS_SETTLE_US: int
     GS_SEVERITIES: int
     GS_SEVERITY_FAIL: int

@@ -75,7 +75,7 @@ int gs_spool_keep(const char *base,
 /* The first sample that was taken for the job on this node: before the job, or else
  * before one of its steps. Text of at most GS_SAMPLE_MAX bytes, to be freed with
  * gs_text_free(); NULL: there is none. */
-#define GS_SAMPLE_MAX (4 << 20)
+#define GS_SAMPLE_MAX 4194304
 char *gs_spool_sample(const char *base, uint32_t job_id);
 
 /* Removes the records of jobs that have ended here, but for the latest `keep` ones. */

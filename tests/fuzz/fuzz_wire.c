@@ -70,6 +70,7 @@ READ(reach)
 READ(go)
 READ(abort)
 READ(state)
+READ(healthmsg)
 
 static void read_all(const uint8_t *data, size_t size)
 {
@@ -94,6 +95,7 @@ static void read_all(const uint8_t *data, size_t size)
     read_go(data, size);
     read_abort(data, size);
     read_state(data, size);
+    read_healthmsg(data, size);
     if (gs_index_decode(data, size, &node) == 0)
         MUST(size >= 4);
 }

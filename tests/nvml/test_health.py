@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import pytest
 from core.c import lib
 from gangstart.core import text
@@ -14,8 +16,6 @@ from nvml.fakenvml import link
 from nvml.wellnode import make_well
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gangstart.gpuanswer import Health
     from nvml.fakenvml import Node
 
@@ -195,6 +195,25 @@ def test_a_record_with_too_many_gpus_is_refused() -> None:
     gpus = ",".join("{}" for _ in range(lib.GS_GPU_MAX + 1))
     with pytest.raises(GangstartError, match="no record of GPUs"):
         read(f'{{"gpus":[{gpus}],"node":{{}}}}')
+
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/health.schema.json").read_text())
+
+
+@pytest.mark.parametrize("spoil", ["", "hang", "handle", "ecc_total.1.0"])
+def test_records_are_as_their_schema_says(
+    well: Node, program: Path, spoil: str
+) -> None:
+    value = {"hang": "nvmlDeviceGetPowerUsage", "handle": 15}.get(spoil, 3)
+    if spoil:
+        well.gpus[0][spoil] = value
+    well.write()
+    conf = well.folder / "gangstart.conf"
+    conf.write_text("gpu_deadline = 1\n")
+    found = measure("start", place=place(well, program, conf=str(conf)))
+    jsonschema.validate(found.event, SCHEMA)
+    nothing = measure(place=Place(root=str(well.folder / "none")))
+    jsonschema.validate(nothing.event, SCHEMA)
 
 
 def test_stages_have_names() -> None:
