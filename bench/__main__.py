@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench import faults, launch, scale
+from bench import faults, health, launch, scale
 from bench.place import ROOT
 from bench.table import Figures, fail, note
 
@@ -18,6 +18,7 @@ PARTS = {
     "story": faults.story,
     "skew": launch.skew,
     "start": launch.starts,
+    "health": health.measure,
 }
 
 

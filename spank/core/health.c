@@ -231,6 +231,24 @@ static int judge(struct gs_health *health)
     return 0;
 }
 
+struct gs_health *gs_health_judge(const struct gs_health_ask *ask,
+                                  const struct gs_gpus *gpus,
+                                  int64_t now_us)
+{
+    struct gs_health *health = gs_health_failed(ask->stage, "", now_us);
+
+    if (!health)
+        return NULL;
+    health->ask = *ask;
+    health->probe.gpus = *gpus;
+    health->none = gpus->count == 0 && gpus->pci_count <= 0 && !gpus->driver_loaded;
+    health->asked = true;
+    health->looks = 1;
+    if (judge(health) < 0)
+        not_known(health, "out of memory", now_us);
+    return health;
+}
+
 /* Another look only pays where the first one was bad and there is time for it. */
 static bool look_again(const struct gs_health *health, int64_t now_us)
 {
@@ -282,7 +300,8 @@ bool gs_health_step(struct gs_health *health, int64_t now_us)
     if (rc < 0)
         snprintf(health->note, sizeof(health->note), "%s", error.text);
     /* A driver that hangs is judged; a probe that failed has nothing to be judged. */
-    if (rc == 1 || (rc == -ETIMEDOUT && health->probe.gpus.hung_call[0]))
+    if (rc == 1
+        || ((rc == -ETIMEDOUT || rc == -EBUSY) && health->probe.gpus.hung_call[0]))
         on_sample(health, now_us);
     else
         not_known(health, error.text, now_us);

@@ -69,6 +69,11 @@ struct gs_health *gs_health_failed(enum gs_stage stage,
                                    const char *why,
                                    int64_t now_us);
 
+/* Judges a sample that somebody else took; it is copied. As above, and done. */
+struct gs_health *gs_health_judge(const struct gs_health_ask *ask,
+                                  const struct gs_gpus *gpus,
+                                  int64_t now_us);
+
 /* Goes on; true: done. Call it when gs_health_fd() is readable and every 100 ms. Never
  * blocks for longer than gs_probe_step() does. */
 bool gs_health_step(struct gs_health *health, int64_t now_us);

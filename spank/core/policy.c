@@ -57,7 +57,7 @@ static const struct {
      offsetof(struct gs_policy, kernel_log),
      0,
      0,
-     "none or an absolute path"},
+     "none, journal or an absolute path"},
 };
 #define GLOBAL_COUNT (sizeof(GLOBALS) / sizeof(GLOBALS[0]))
 
@@ -143,7 +143,7 @@ static bool take_global(struct gs_policy *policy,
         bool none = strcmp(value, "none") == 0;
         if (write)
             snprintf(field, GS_POLICY_PATH_SIZE, "%s", none ? "" : value);
-        return none || value[0] == '/';
+        return none || value[0] == '/' || strcmp(value, GS_KLOG_JOURNAL) == 0;
     }
     if (!gs_number_read(value, strlen(value), GLOBALS[row].max, &number)
         || number < GLOBALS[row].min)

@@ -23,6 +23,9 @@
 #include "error.h"
 #include "gpucheck.h"
 
+/* Where it is unless somebody says otherwise; it need not be there. */
+#define GS_POLICY_FILE "/etc/gangstart/gangstart.conf"
+
 #define GS_POLICY_MODELS 16
 #define GS_POLICY_MODEL_SIZE 64
 #define GS_POLICY_FILE_MAX 65536

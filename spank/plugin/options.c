@@ -12,6 +12,7 @@
 
 #include "envplan.h"
 #include "plugin.h"
+#include "policy.h"
 
 /* Slurm turns such a variable into the option, forwards it, and lets the command line
  * come after it. Dashes become underscores. */

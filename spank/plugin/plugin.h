@@ -24,9 +24,6 @@ extern struct gs_spec gs_spec;
 /* The user said `off`: auto= of plugstack.conf does not switch it on again. */
 extern bool gs_switched_off;
 
-/* conf= was not given: the usual file need not be there. */
-#define GS_POLICY_FILE "/etc/gangstart/gangstart.conf"
-
 /* What is wrong in plugstack.conf ("" = nothing). It only matters to steps that ask
  * for a gang start. */
 extern struct gs_error gs_site_error;

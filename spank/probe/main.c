@@ -1,5 +1,5 @@
 /* main.c - gangstart-probe: reads this node's GPUs and prints what it found, one line
- * of JSON per GPU as it is read, then one for the node.
+ * of JSON per GPU as it is read, then one for the node and one with the verdict.
  *
  * Made to be started, watched and killed by somebody else (the plugin, a Prolog, a
  * person): it keeps nothing open but standard input and outputs, dies with its parent,
@@ -25,12 +25,13 @@
 #include "nvml.h"
 #include "print.h"
 #include "probeline.h"
+#include "verdictline.h"
 
 #define EXIT_USAGE 64
 
 /* What was asked for; a text is NULL until its option is seen. */
 static struct {
-    const char *library, *sysfs, *lock;
+    const char *library, *sysfs, *lock, *conf;
     bool json, progress, inforom, help, version;
 } asked;
 
@@ -43,6 +44,7 @@ static const struct {
     {"--library", &asked.library, NULL, "PATH", "use this libnvidia-ml.so.1"},
     {"--sysfs", &asked.sysfs, NULL, "ROOT", "read ROOT/sys and ROOT/proc/driver"},
     {"--lock", &asked.lock, NULL, "PATH", "lock file (" GS_PROBE_LOCK ")"},
+    {"--conf", &asked.conf, NULL, "PATH", "judge by this gangstart.conf"},
     {"--inforom", NULL, &asked.inforom, "", "validate the InfoROM too: root, seconds"},
     {"--progress", NULL, &asked.progress, "", "a line before each query as well"},
     {"--json", NULL, &asked.json, "", "lines of JSON: the only form, and the default"},
@@ -180,7 +182,9 @@ static int probe(struct gs_gpus *gpus)
         return code;
     gpus->took_us = gs_clock_wall_us() - gpus->taken_us;
     gs_probe_print_line(gs_gpus_line(gpus, true));
-    return 0;
+    /* A caller that wants to know of each query judges by itself, and may look again.
+     */
+    return asked.progress ? 0 : gs_probe_verdict(gpus, asked.conf);
 }
 
 int main(int argc, char **argv)

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +18,7 @@ from gangstart.core import text
 from gangstart.errors import GangstartError
 from gangstart.health import Place, measure, read
 from nvml.fakenvml import link
+from nvml.test_probe import lines
 from nvml.wellnode import make_well
 
 if TYPE_CHECKING:
@@ -220,3 +226,72 @@ def test_stages_have_names() -> None:
     names = [text(lib.gs_stage_name(s)) for s in range(lib.GS_STAGES)]
     assert names == ["node", "start", "prolog", "epilog"]
     assert text(lib.gs_stage_name(lib.GS_STAGES)) == ""
+
+
+def test_a_journal_that_is_not_kept_is_unknown(well: Node, program: Path) -> None:
+    conf = well.folder / "gangstart.conf"
+    conf.write_text("kernel_log = journal\n")
+    here = place(well, program, conf=str(conf))
+    found = measure("start", place=replace(here, kernel_log=None))
+    kept = subprocess.run(
+        ["journalctl", "-q", "-k", "-b", "-n1"],
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    if kept.returncode == 0 and kept.stdout:
+        assert found.event["kernel_log_note"] == ""
+    else:
+        assert "journal cannot be read" in found.event["kernel_log_note"]
+        assert found.verdict == "unknown"
+
+
+def test_the_probe_alone_ends_with_a_verdict(well: Node, program: Path) -> None:
+    well.gpus[1]["ecc_total.1.0"] = 3
+    well.write()
+    conf = well.folder / "gangstart.conf"
+    conf.write_text("kernel_log = none\n")
+    told = lines(program, well, f"--conf={conf}")
+    assert list(told[-2]) == ["node"]
+    assert (told[-1]["verdict"], told[-1]["drain"]) == ("fail", False)
+    assert told[-1]["sentence"].startswith("1 ok, 1 fail: GPU 1 (0000:db:00.0): ")
+
+
+def test_the_probe_alone_refuses_a_policy_with_a_mistake(
+    well: Node, program: Path
+) -> None:
+    conf = well.folder / "gangstart.conf"
+    conf.write_text("no_such_key = 1\n")
+    told = lines(program, well, f"--conf={conf}", code=78)
+    assert "line 1" in told[-1]["error"]
+
+
+#: Its child lives on, so the parent of vfork() stays in D state.
+SINK = """
+import ctypes, fcntl, os, sys
+file = open(sys.argv[1], "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+file.write(f"{os.getpid()}\\n")
+file.flush()
+print("held", flush=True)
+libc = ctypes.CDLL(None)
+if libc.vfork() == 0:
+    libc.pause()
+"""
+
+
+def test_a_probe_that_hangs_for_somebody_else_is_a_driver_that_hangs(
+    well: Node, program: Path
+) -> None:
+    command = [sys.executable, "-c", SINK, str(well.folder / "lock")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, start_new_session=True
+    ) as holder:
+        assert holder.stdout is not None
+        try:
+            assert holder.stdout.readline() == b"held\n"
+            found = look(well, program)
+        finally:
+            os.killpg(holder.pid, signal.SIGKILL)
+    assert found.verdict == "fail"
+    assert f"another gangstart-probe (pid {holder.pid}, in D state)" in found.sentence

@@ -87,7 +87,7 @@ def scripted(node: Node, body: str) -> Path:
 
 
 def test_a_line_per_gpu_and_one_for_the_node(program: Path, node: Node) -> None:
-    first, second, last = lines(program, node)
+    first, second, last, judged = lines(program, node)
 
     assert (first["gpu"]["pci"], second["gpu"]["index"]) == ("0000:1a:00.0", 1)
     assert first["gpu"]["readings"]["temperature"] == 41
@@ -98,13 +98,14 @@ def test_a_line_per_gpu_and_one_for_the_node(program: Path, node: Node) -> None:
     assert last["node"]["complete"] is True
     assert (last["node"]["told"], last["node"]["pci_count"]) == (2, 2)
     assert last["node"]["driver"] == "570.124.06"
+    assert set(judged) == {"verdict", "drain", "sentence"}
 
 
 def test_why_there_is_no_value_is_named(program: Path, node: Node) -> None:
     node.gpus[0] |= {"nvmlDeviceGetPowerUsage": 15, "nvmlDeviceGetEccMode": 77}
     node.gpus[1]["vanished"] = 999
     node.write()
-    first, second, _ = lines(program, node)
+    first, second, *_ = lines(program, node)
 
     assert first["gpu"]["readings"]["power"] == "NVML_ERROR_GPU_IS_LOST"
     assert first["gpu"]["readings"]["ecc_mode"] == "NVML_ERROR_77"
@@ -140,7 +141,7 @@ def test_only_one_runs_at_a_time(program: Path, node: Node) -> None:
         (line,) = lines(program, node, code=75)
 
     assert f"(pid {os.getpid()}) holds {node.folder / 'lock'}" in line["error"]
-    assert lines(program, node)[-1]["node"]["complete"]
+    assert lines(program, node)[-2]["node"]["complete"]
 
 
 def test_it_waits_for_one_that_is_about_to_end(program: Path, node: Node) -> None:
@@ -152,7 +153,7 @@ def test_it_waits_for_one_that_is_about_to_end(program: Path, node: Node) -> Non
     out, _ = waiting.communicate(timeout=60)
 
     assert waiting.returncode == 0
-    assert len(out.splitlines()) == 3
+    assert len(out.splitlines()) == 4
 
 
 def test_it_keeps_nothing_of_its_parent(program: Path, node: Node) -> None:
