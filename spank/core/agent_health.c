@@ -29,10 +29,26 @@ static int64_t whole_us(const struct gs_agent *agent, const struct gs_policy *po
     return policy_us < t_us ? policy_us : t_us;
 }
 
+static void look(struct gs_agent *agent, int64_t now_us)
+{
+    struct gs_agenthealth *health = &agent->health;
+    struct gs_health_ask ask = {
+        .stage = GS_STAGE_START,
+        .policy = health->policy,
+        .devices = health->devices[0] ? health->devices : NULL,
+    };
+
+    ask.probe.program = agent->conf.probe_path[0] ? agent->conf.probe_path : NULL;
+    ask.probe.whole_us = whole_us(agent, health->policy);
+    if (agent->conf.spec.health == GS_HEALTH_REQUIRE)
+        ask.patience_us = REQUIRE_US;
+    gs_health_destroy(health->look);
+    health->look = gs_health_start(&ask, now_us);
+}
+
 void gs_agent_health_begin(struct gs_agent *agent, int64_t now_us)
 {
     struct gs_agenthealth *health = &agent->health;
-    struct gs_health_ask ask = {.stage = GS_STAGE_START};
     struct gs_error error;
 
     if (agent->conf.spec.health == GS_HEALTH_OFF)
@@ -50,12 +66,7 @@ void gs_agent_health_begin(struct gs_agent *agent, int64_t now_us)
         health->look = gs_health_failed(GS_STAGE_START, error.text, now_us);
         return;
     }
-    ask.policy = health->policy;
-    ask.probe.program = agent->conf.probe_path[0] ? agent->conf.probe_path : NULL;
-    ask.probe.whole_us = whole_us(agent, health->policy);
-    if (agent->conf.spec.health == GS_HEALTH_REQUIRE)
-        ask.patience_us = REQUIRE_US;
-    health->look = gs_health_start(&ask, now_us);
+    look(agent, now_us);
 }
 
 int gs_agent_health_fd(const struct gs_agent *agent)
@@ -221,6 +232,16 @@ out:
     gs_text_free(record);
 }
 
+/* The step's GPUs as its tasks know them; false: they do not. */
+static bool find_devices(struct gs_agent *agent)
+{
+    for (uint32_t i = 0; i < agent->conf.page->slot_count; i++) {
+        struct taken taken = take_slot(agent, i);
+        add_devices(&agent->health, taken.granted);
+    }
+    return agent->health.devices[0];
+}
+
 static bool all_arrived(const struct gs_agent *agent)
 {
     for (uint32_t i = 0; i < agent->conf.page->slot_count; i++)
@@ -239,12 +260,13 @@ int gs_agent_health_step(struct gs_agent *agent, int64_t now_us)
         return 0;
     if (!agent->joined || agent->decided_us || !all_arrived(agent))
         return 0;
+    if (!health->devices[0] && find_devices(agent) && health->look
+        && health->look->none) {
+        look(agent, now_us); /* Slurm gives GPUs that the bus does not have */
+        return 0;
+    }
     if (!health->kept) {
         health->kept = true;
-        for (uint32_t i = 0; i < agent->conf.page->slot_count; i++) {
-            struct taken taken = take_slot(agent, i);
-            add_devices(health, taken.granted);
-        }
         if (health->look && health->devices[0])
             gs_health_devices(health->look, health->devices);
         keep(agent);

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from gangstart.cluster.config import Spec
 
+PROBE = "gangstart-probe"
 PLUGIN = "spank_gangstart.so"
 NEIGHBOUR_LIMIT = Path("/proc/sys/net/ipv4/neigh/default/gc_thresh3")
 #: The keeper reports its own failure; this much later it is taken to be stuck.
@@ -133,9 +134,18 @@ def prepare(spec: Spec) -> Spec:
 
 
 def install_plugin(spec: Spec, source: str) -> str:
-    """Copy the plugin into the cluster by rename: running daemons have it mapped."""
-    target = Path(spec.path("plugin", PLUGIN))
-    fresh = target.with_suffix(".new")
+    """Copy the plugin into the cluster, and the probe that lies beside it."""
+    target = install(source, spec.path("plugin", PLUGIN))
+    probe = Path(source).with_name(PROBE)
+    if probe.is_file():
+        install(str(probe), spec.path("plugin", PROBE))
+    return target
+
+
+def install(source: str, place: str) -> str:
+    """Copy a program by rename: whatever runs it has it mapped."""
+    target = Path(place)
+    fresh = target.with_name(f"{target.name}.new")
     shutil.copyfile(source, fresh)
     fresh.chmod(0o755)
     fresh.replace(target)
