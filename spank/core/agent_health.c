@@ -29,7 +29,7 @@ static int64_t whole_us(const struct gs_agent *agent, const struct gs_policy *po
     return policy_us < t_us ? policy_us : t_us;
 }
 
-static void look(struct gs_agent *agent, int64_t now_us)
+static void start_look(struct gs_agent *agent, int64_t now_us)
 {
     struct gs_agenthealth *health = &agent->health;
     struct gs_health_ask ask = {
@@ -66,7 +66,7 @@ void gs_agent_health_begin(struct gs_agent *agent, int64_t now_us)
         health->look = gs_health_failed(GS_STAGE_START, error.text, now_us);
         return;
     }
-    look(agent, now_us);
+    start_look(agent, now_us);
 }
 
 int gs_agent_health_fd(const struct gs_agent *agent)
@@ -262,7 +262,7 @@ int gs_agent_health_step(struct gs_agent *agent, int64_t now_us)
         return 0;
     if (!health->devices[0] && find_devices(agent) && health->look
         && health->look->none) {
-        look(agent, now_us); /* Slurm gives GPUs that the bus does not have */
+        start_look(agent, now_us); /* Slurm gives GPUs that the bus does not have */
         return 0;
     }
     if (!health->kept) {
