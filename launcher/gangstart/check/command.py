@@ -141,6 +141,8 @@ def check(
     if in_hook:
         sys.stderr.write(log_line(event) + "\n")
         keep(request, event)
+    if options.stage == "epilog":
+        publish(request)
     show(event, options)
     if in_hook and options.format != "nagios":
         return EXIT_DRAIN if event["drain"] else 0

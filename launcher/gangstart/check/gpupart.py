@@ -32,10 +32,10 @@ class Measure(Protocol):
         conf: str | None,
         probe: str | None,
         gpus: Sequence[str] | None = None,
-        kernel_log: str | None = None,
+        expected: int = 0,
         deadline_s: float | None = None,
     ) -> Health:
-        """Measure once, within the deadline."""
+        """Measure once, within the deadline; expected = GPUs, 0 if not known."""
 
 
 def unknown(why: str) -> Health:
@@ -49,14 +49,19 @@ def measure(
     conf: str | None,
     probe: str | None,
     gpus: Sequence[str] | None = None,
-    kernel_log: str | None = None,
+    expected: int = 0,
     deadline_s: float | None = None,
 ) -> Health:
     """Look at the GPUs."""
     from gangstart import health  # noqa: PLC0415 - the C core, not for --explain
 
-    place = health.Place(conf=conf, probe=probe, kernel_log=kernel_log)
-    return health.measure(stage, place=place, devices=gpus, deadline_s=deadline_s)
+    return health.measure(
+        stage,
+        place=health.Place(conf=conf, probe=probe),
+        devices=gpus,
+        expected=expected,
+        deadline_s=deadline_s,
+    )
 
 
 def differences(before: Event, after: Event) -> Sequence[Any]:
