@@ -140,6 +140,7 @@ class FakeNode:
         known: dict[str, Known] = {
             "measure": fine,
             "differences": nothing_differs,
+            "expected": not_known,
             "grace_s": 0.0,
         }
         return node.World(
@@ -165,6 +166,11 @@ def health(verdict: str = "ok", *, drain: bool = False, **event: Known) -> Healt
 def fine(_stage: str, **_asked: Known) -> Health:
     """GPUs that are fine."""
     return health()
+
+
+def not_known(_node: str) -> int:
+    """No Slurm that could tell how many GPUs there should be."""
+    return 0
 
 
 def nothing_differs(_before: Known, _after: Known) -> list[Known]:

@@ -44,6 +44,19 @@ def test_a_fresh_record_of_the_same_stage_is_used(
     assert event["verdict"] == ("fail" if reused else "ok")
 
 
+def test_a_requeued_job_is_looked_at_again(node: FakeNode) -> None:
+    kept(node, "prolog", 4990.0)
+    kept(node, "epilog", 4995.0)
+    assert not node.check("prolog", {"now": lambda: 5000.0}, job=JOB)["gpu"]["reused"]
+
+
+def test_an_own_look_is_not_used_again(node: FakeNode) -> None:
+    kept(node, "prolog", 4990.0)
+    now = {"now": lambda: 5000.0}
+    record.Spool(node.spool, 501).append(node.check("prolog", now, job=JOB))
+    assert not node.check("prolog", now, job=JOB)["gpu"]["reused"]
+
+
 @pytest.mark.parametrize(
     "gpu", [{"verdict": "splendid"}, {"event": {"gpus": 7}}, {"event": []}]
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 from check.fakenode import GPU, OURS, FakeNode, FakeProcess, Known, health
-from gangstart.check import command, record
+from gangstart.check import catalogue, command, record
 from gangstart.check.leftover import Job
 from gangstart.errors import GangstartError
 from repo import ROOT
@@ -89,6 +89,9 @@ CASES = [
     (health("warn"), 1, 0),
     (health("fail"), 2, 0),
     (BAD, 2, command.EXIT_DRAIN),
+    # A warning that only a reset mends, after a job: the core's decision.
+    (health("warn", drain=True), 1, command.EXIT_DRAIN),
+    (health("unknown", drain=True), 3, 0),
 ]
 
 
@@ -283,6 +286,47 @@ def test_a_check_is_explained_with_limit_source_and_action() -> None:
     assert "\n  what to do  reset the GPU" in gpu
     own = real("--explain", "dashboard").stdout
     assert "CVE-2023-48022" in own
+
+
+@pytest.mark.parametrize(
+    ("check", "drains"),
+    [
+        ("ecc_unc", "at any stage"),  # fail, at_end
+        ("lost", "at any stage"),  # fail
+        ("remap_pending", "only when it is found after a job's end"),  # warn, at_end
+        ("remap_rows", "never"),  # warn
+        ("exclusive", "never"),  # info
+        ("leftover_process", "never"),
+        ("leftover_gpu", "when its cgroup or its environment names the ended job"),
+    ],
+)
+def test_when_a_check_drains_is_told(check: str, drains: str) -> None:
+    told = catalogue.explained(catalogue.find(check))
+    (line,) = [row for row in told.splitlines() if row.startswith("  drains")]
+    assert line.split(None, 1)[1].startswith(drains)
+
+
+def test_the_end_of_a_job_brings_its_records_to_the_archive(
+    node: FakeNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    line = f"optional spank_gangstart.so archive={archive}\n"
+    (tmp_path / "plugstack.conf").write_text(line)
+    run(node, "--stage", "prolog")
+    assert list(archive.iterdir()) == []
+    run(node, "--stage", "epilog")
+    own = node.spool / "501.node" / "sys" / "events.jsonl"
+    kept = archive / "501.node" / "n7" / "sys" / "events.jsonl"
+    assert kept.read_text() == own.read_text()
+    assert [e["stage"] for e in record.read_events(kept)] == ["prolog", "epilog"]
+    # An archive that is not there changes nothing, and is said in one line.
+    (tmp_path / "plugstack.conf").write_text(line.replace("archive\n", "none/x\n"))
+    capsys.readouterr()
+    assert run(node, "--stage", "epilog", answer=BAD) == command.EXIT_DRAIN
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2
+    assert "none/x/501.node" in said[1]
 
 
 def test_without_a_name_every_check_is_listed() -> None:

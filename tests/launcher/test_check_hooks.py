@@ -75,6 +75,23 @@ def test_each_hook_asks_for_its_stage(
     assert run(script, GANGSTART=str(own), **env).stdout == f"{arguments}\n"
 
 
+@pytest.mark.parametrize("script", [PROLOG, EPILOG, HEALTH])
+def test_a_hook_has_a_path_though_slurm_gives_it_none(
+    tmp_path: Path, script: Path
+) -> None:
+    own = program(tmp_path, "/usr/bin/env")
+    done = subprocess.run(
+        ["/bin/sh", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={"GANGSTART": str(own)},
+    )
+    (path,) = re.findall(r"^PATH=(.*)$", done.stdout, re.MULTILINE)
+    assert "/usr/local/bin" in path.split(":")
+
+
 def test_the_health_check_hands_the_code_on(tmp_path: Path) -> None:
     own = program(tmp_path, "exit 3")
     assert run(HEALTH, GANGSTART=str(own)).returncode == 3
