@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.cluster
 
+FALLEN_OFF = "NVRM: Xid (PCI:0000:1a:00): 79, pid=7, GPU has fallen off the bus."
 BAD = {"ecc_total.1.0": 2}
 
 
@@ -76,7 +78,11 @@ def test_a_bad_gpu_drains_exactly_its_node_and_the_job_is_requeued(
     assert site.drained() == {"n1": "Prolog error"}
     assert not ran.exists()
     event = site.events(job, 1)[0]
-    assert (event["stage"], event["verdict"], event["drain"]) == ("prolog", "fail", True)
+    assert (event["stage"], event["verdict"], event["drain"]) == (
+        "prolog",
+        "fail",
+        True,
+    )
     assert "by" not in event
     assert event["reason"].startswith("GPU 1 (0000:db:00.0): 2 uncorrectable ECC")
     # Where Slurm may be asked, its own poor reason gives way to the exact one.
@@ -168,6 +174,36 @@ def test_what_the_job_did_to_the_gpus_is_in_the_epilogs_record_and_in_the_archiv
     )
 
 
+def test_an_xid_of_the_job_is_found_where_the_site_keeps_the_kernel_log(
+    install: Install,
+) -> None:
+    site = install()
+    job, go_on = site.begun("-N1", "-wn1")
+    at_us = int(time.clock_gettime(time.CLOCK_MONOTONIC) * 1e6)
+    site.gpus.kmsg.write_text(f"3,1,{at_us},-;{FALLEN_OFF}\n")
+    go_on()
+    site.until_drained("n1")
+    after = site.events(job, 2)[1]
+    assert (after["verdict"], after["drain"]) == ("fail", True)
+    assert "xid" in {d["kind"] for d in after["differences"]["found"]}
+    assert site.drained() == {"n1": "Epilog error"}
+
+
+def test_what_only_a_reset_mends_drains_after_the_job_and_not_before(
+    install: Install,
+) -> None:
+    site = install()
+    site.gpus.set("n1", 1, remapped="0 0 1 0")
+    job = site.batch("-N1", "-wn1")
+    site.until_drained("n1")
+    before, after = site.events(job, 2)
+    assert [(e["verdict"], e["drain"]) for e in (before, after)] == [
+        ("warn", False),
+        ("warn", True),
+    ]
+    assert site.drained() == {"n1": "Epilog error"}
+
+
 def test_the_look_of_the_hook_is_not_repeated(install: Install) -> None:
     site = install(hooks="drain")
     job = site.batch("-N1", "-wn1")
@@ -221,10 +257,9 @@ def test_the_number_of_gpus_that_slurm_expects_counts_beside_jobs(
     words = ["scontrol", "update", "NodeName=n1", "Gres=gpu:h100:4"]
     assert site.gang.run(words).code == 0
     site.gpus.conf.write_text(f"kernel_log = {site.gpus.kmsg}\n")
-    conf = site.gang.cluster.directory / "etc" / "slurm.conf"
-    words = ["env", f"SLURM_CONF={conf}", site.scripts.program, "check"]
-    nagios = [*words, "--format", "nagios"]
-    told = site.gang.cluster.run([str(word) for word in nagios], node="n1")
+    program = str(site.scripts.program)
+    nagios = [program, "check", "--format", "nagios"]
+    told = site.gang.cluster.run(nagios, node="n1")
     assert told.returncode == 2, told.stderr
     assert "2 GPUs, but 4 are expected" in told.stdout
     job = site.batch("-N1", "-wn1")
@@ -246,7 +281,7 @@ def test_a_prolog_inside_of_the_extern_steps_reach_is_as_good(
 
 
 def test_a_prolog_that_runs_in_the_job_is_a_check_all_the_same(
-    install: Install, scripts: Scripts, gang_on: Callable[[Spec], Gang]
+    scripts: Scripts, gang_on: Callable[[Spec], Gang]
 ) -> None:
     spec = scripts.spec()
     lines = (*spec.slurm_lines, "PrologFlags=RunInJob")

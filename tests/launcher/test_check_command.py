@@ -133,7 +133,7 @@ def test_what_cannot_be_recorded_is_said_and_changes_nothing(
 ) -> None:
     node.spool.write_text("no folder")
     assert run(node, "--stage", "prolog", answer=BAD) == command.EXIT_DRAIN
-    assert "this check could not be recorded: " in capsys.readouterr().err
+    assert "this check could not be recorded in " in capsys.readouterr().err
 
 
 def test_json_is_as_its_schema_says_in_every_stage(
@@ -205,6 +205,27 @@ def test_nagios_gets_one_line_without_a_bar_in_its_text(
     run(node, "--format", "nagios", answer=health("fail", **bad))
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("GANGSTART CRITICAL - a/b | gpus=2 leftovers=0 shm=0 took=")
+
+
+def test_a_check_that_cannot_be_made_is_unknown_to_nagios(tmp_path: Path) -> None:
+    missing = tmp_path / "a|b.conf"
+    done = real("--format", "nagios", "--conf", str(missing))
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout.startswith("GANGSTART UNKNOWN - cannot read ")
+    assert "|" not in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_an_ordinary_user_is_told_why_nothing_is_recorded(
+    node: FakeNode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node.spool.mkdir(mode=0o755)
+    os.chown(node.spool, 1001, 1001)
+    assert run(node, "--stage", "prolog") == 0
+    assert capsys.readouterr().err.splitlines()[1] == (
+        f"gangstart: this check could not be recorded in {node.spool}: it belongs to "
+        "another user, or others may write to it"
+    )
 
 
 def test_the_jobs_gpus_and_user_come_from_the_hooks_environment(

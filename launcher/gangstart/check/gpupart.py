@@ -17,9 +17,9 @@ MIB = 1 << 20
 Event = dict[str, Any]
 
 if TYPE_CHECKING:
-    #: Earlier and present event of GPUs -> what differs, as mappings or dataclasses.
-    #: Each has a verdict and a reason; whatever else it has is kept.
-    Differences = Callable[[Event, Event], Sequence[Any]]
+    #: Earlier and present event of GPUs, the site's file -> what differs, as mappings
+    #: or dataclasses. Each has a verdict and a reason; whatever else it has is kept.
+    Differences = Callable[[Event, Event, str | None], Sequence[Any]]
 
 
 class Measure(Protocol):
@@ -64,11 +64,11 @@ def measure(
     )
 
 
-def differences(before: Event, after: Event) -> Sequence[Any]:
-    """What differs between two events of GPUs."""
+def differences(before: Event, after: Event, conf: str | None) -> Sequence[Any]:
+    """What differs between two events of GPUs; the site says where the Xids are."""
     from gangstart import health  # noqa: PLC0415 - the C core, not for --explain
 
-    return health.differences(before, after)
+    return health.differences(before, after, health.kernel_log_of(conf))
 
 
 def from_record(recorded: object) -> Health | None:

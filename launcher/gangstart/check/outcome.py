@@ -141,7 +141,9 @@ def compared(check: Check, health: Health) -> Event | None:
     if before is None:
         return {"compared": False, "note": NO_SAMPLE, "found": []}
     try:
-        differences = check.world.differences(before.event, health.event)
+        differences = check.world.differences(
+            before.event, health.event, check.request.conf
+        )
     except GangstartError as error:
         return {"compared": False, "note": error.message, "found": []}
     found = [as_object(one) for one in differences]
