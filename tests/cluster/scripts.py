@@ -24,7 +24,7 @@ CONF = ROOT / "slurm-conf"
 SCHEMA = json.loads((ROOT / "docs" / "check.schema.json").read_text())
 VALID = jsonschema.Draft202012Validator(SCHEMA)
 #: Jobs of other clusters on this machine are seen too, and must not be taken for ours.
-FIRST_JOB = 10_000_000 + os.getpid() % 1_000_000 * 100
+FIRST_JOB = 1_000_000 + os.getpid() % 500_000 * 100
 
 
 class Scripts:
