@@ -45,15 +45,23 @@ def probe_path() -> str:
     return str(Path(__file__).with_name("gangstart-probe"))
 
 
+def policy_of(conf: str | None) -> Policy:
+    """What the site wants, from this file or from where it usually is."""
+    if conf is None:
+        return Policy.load(POLICY_FILE)
+    return Policy.load(conf, optional=False)
+
+
+def kernel_log_of(conf: str | None) -> str:
+    """Where the site says the kernel log is."""
+    return text(policy_of(conf).c.kernel_log)
+
+
 def _ask(
     keep: Keeper, stage: str, place: Place, devices: Sequence[str] | None
 ) -> CData:
     ask = keep.new("struct gs_health_ask *")
-    policy = (
-        Policy.load(POLICY_FILE)
-        if place.conf is None
-        else Policy.load(place.conf, optional=False)
-    )
+    policy = policy_of(place.conf)
     keep.hold(policy)
     ask.policy = policy.c
     ask.stage = STAGES[stage]

@@ -140,6 +140,7 @@ class FakeNode:
         known: dict[str, Known] = {
             "measure": fine,
             "differences": nothing_differs,
+            "expected": not_known,
             "grace_s": 0.0,
         }
         return node.World(
@@ -167,7 +168,12 @@ def fine(_stage: str, **_asked: Known) -> Health:
     return health()
 
 
-def nothing_differs(_before: Known, _after: Known) -> list[Known]:
+def not_known(_node: str) -> int:
+    """No Slurm that could tell how many GPUs there should be."""
+    return 0
+
+
+def nothing_differs(_before: Known, _after: Known, _conf: Known) -> list[Known]:
     """Samples that are alike."""
     return []
 

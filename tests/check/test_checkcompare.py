@@ -44,6 +44,19 @@ def test_a_fresh_record_of_the_same_stage_is_used(
     assert event["verdict"] == ("fail" if reused else "ok")
 
 
+def test_a_requeued_job_is_looked_at_again(node: FakeNode) -> None:
+    kept(node, "prolog", 4990.0)
+    kept(node, "epilog", 4995.0)
+    assert not node.check("prolog", {"now": lambda: 5000.0}, job=JOB)["gpu"]["reused"]
+
+
+def test_an_own_look_is_not_used_again(node: FakeNode) -> None:
+    kept(node, "prolog", 4990.0)
+    now = {"now": lambda: 5000.0}
+    record.Spool(node.spool, 501).append(node.check("prolog", now, job=JOB))
+    assert not node.check("prolog", now, job=JOB)["gpu"]["reused"]
+
+
 @pytest.mark.parametrize(
     "gpu", [{"verdict": "splendid"}, {"event": {"gpus": 7}}, {"event": []}]
 )
@@ -78,7 +91,7 @@ def test_an_earlier_sample_that_is_broken_is_not_taken_for_the_same(
 ) -> None:
     kept(node, "prolog", 1.0)
 
-    def broken(_before: Known, _after: Known) -> list[Known]:
+    def broken(_before: Known, _after: Known, _conf: Known) -> list[Known]:
         raise GangstartError("'{}' is no record of GPUs, or one cut short")
 
     event = node.check("epilog", {"differences": broken}, job=JOB)
@@ -90,7 +103,9 @@ def test_what_differs_from_the_first_sample_counts(node: FakeNode) -> None:
     kept(node, "prolog", 1.0, event={"gpus": [{"index": 0}], "findings": []})
     samples: list[Known] = []
 
-    def differences(before: Known, after: Known) -> list[dict[str, Known]]:
+    def differences(
+        before: Known, after: Known, _conf: Known
+    ) -> list[dict[str, Known]]:
         samples.append((before, after))
         return [{"gpu": 0, "verdict": "warn", "reason": "GPU 0 has 7 more errors"}]
 
@@ -104,7 +119,7 @@ def test_what_differs_from_the_first_sample_counts(node: FakeNode) -> None:
 def test_a_difference_may_be_a_dataclass_and_fine(node: FakeNode) -> None:
     kept(node, "prolog", 1.0)
     one = Changed("ecc_cor", "ok", "GPU 0 has 7 more corrected errors")
-    event = node.check("epilog", {"differences": lambda _b, _a: [one]}, job=JOB)
+    event = node.check("epilog", {"differences": lambda *_: [one]}, job=JOB)
     assert (event["verdict"], event["reason"]) == ("ok", "ok it is")
     assert event["differences"]["found"] == [vars(one)]
 

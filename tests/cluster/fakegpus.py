@@ -26,7 +26,7 @@ class Gpus:
             self.nodes[name] = make_well(own, copy)
         self.probe = folder / "probe"
         self.probe.write_text(
-            f'#!/bin/sh\nd={folder}/$(uname -n)\nexec {PROBE} "$@" '
+            f'#!/bin/sh\nd={folder}/$(uname -n)\necho >>"$d/probed"\nexec {PROBE} "$@" '
             '--library "$d/libnvidia-ml.so.1" --sysfs "$d/root" --lock "$d/lock"\n'
         )
         self.probe.chmod(0o755)
@@ -44,6 +44,11 @@ class Gpus:
         """Change what a GPU answers."""
         self.nodes[node].gpus[gpu] |= values
         self.nodes[node].write()
+
+    def probed(self, node: str) -> int:
+        """How often the probe was started on a node."""
+        lines = self.folder / node / "probed"
+        return len(lines.read_text().splitlines()) if lines.exists() else 0
 
     @property
     def arguments(self) -> str:

@@ -6,8 +6,10 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import pytest
 from cluster.gang import until
+from repo import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.cluster
 
 FALLEN_OFF = "NVRM: Xid (PCI:0000:1a:00): 79, pid=7, GPU has fallen off the bus."
+SCHEMA = json.loads((ROOT / "docs" / "check.schema.json").read_text())
+VALID = jsonschema.Draft202012Validator(SCHEMA)
 NODES = ("n1", "n2", "n3", "n4")
 
 
@@ -58,7 +62,11 @@ def events(gang: Gang, job: str, node: str = "n1") -> list[dict[str, Any]]:
         gang.cluster.directory / "node" / node / "run" / f"{job}.node/sys/events.jsonl"
     )
     until(path.exists, f"{path} to be written", 20)
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    for event in found:
+        VALID.validate(event)
+        assert event["by"] == "hook"
+    return found
 
 
 def batch(gang: Gang, *options: str, script: str = "true") -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 from check.fakenode import GPU, OURS, FakeNode, FakeProcess, Known, health
-from gangstart.check import command, record
+from gangstart.check import catalogue, command, record
 from gangstart.check.leftover import Job
 from gangstart.errors import GangstartError
 from repo import ROOT
@@ -89,6 +89,9 @@ CASES = [
     (health("warn"), 1, 0),
     (health("fail"), 2, 0),
     (BAD, 2, command.EXIT_DRAIN),
+    # A warning that only a reset mends, after a job: the core's decision.
+    (health("warn", drain=True), 1, command.EXIT_DRAIN),
+    (health("unknown", drain=True), 3, 0),
 ]
 
 
@@ -130,7 +133,7 @@ def test_what_cannot_be_recorded_is_said_and_changes_nothing(
 ) -> None:
     node.spool.write_text("no folder")
     assert run(node, "--stage", "prolog", answer=BAD) == command.EXIT_DRAIN
-    assert "this check could not be recorded: " in capsys.readouterr().err
+    assert "this check could not be recorded in " in capsys.readouterr().err
 
 
 def test_json_is_as_its_schema_says_in_every_stage(
@@ -202,6 +205,27 @@ def test_nagios_gets_one_line_without_a_bar_in_its_text(
     run(node, "--format", "nagios", answer=health("fail", **bad))
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("GANGSTART CRITICAL - a/b | gpus=2 leftovers=0 shm=0 took=")
+
+
+def test_a_check_that_cannot_be_made_is_unknown_to_nagios(tmp_path: Path) -> None:
+    missing = tmp_path / "a|b.conf"
+    done = real("--format", "nagios", "--conf", str(missing))
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout.startswith("GANGSTART UNKNOWN - cannot read ")
+    assert "|" not in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_an_ordinary_user_is_told_why_nothing_is_recorded(
+    node: FakeNode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node.spool.mkdir(mode=0o755)
+    os.chown(node.spool, 1001, 1001)
+    assert run(node, "--stage", "prolog") == 0
+    assert capsys.readouterr().err.splitlines()[1] == (
+        f"gangstart: this check could not be recorded in {node.spool}: it belongs to "
+        "another user, or others may write to it"
+    )
 
 
 def test_the_jobs_gpus_and_user_come_from_the_hooks_environment(
@@ -283,6 +307,47 @@ def test_a_check_is_explained_with_limit_source_and_action() -> None:
     assert "\n  what to do  reset the GPU" in gpu
     own = real("--explain", "dashboard").stdout
     assert "CVE-2023-48022" in own
+
+
+@pytest.mark.parametrize(
+    ("check", "drains"),
+    [
+        ("ecc_unc", "at any stage"),  # fail, at_end
+        ("lost", "at any stage"),  # fail
+        ("remap_pending", "only when it is found after a job's end"),  # warn, at_end
+        ("remap_rows", "never"),  # warn
+        ("exclusive", "never"),  # info
+        ("leftover_process", "never"),
+        ("leftover_gpu", "when its cgroup or its environment names the ended job"),
+    ],
+)
+def test_when_a_check_drains_is_told(check: str, drains: str) -> None:
+    told = catalogue.explained(catalogue.find(check))
+    (line,) = [row for row in told.splitlines() if row.startswith("  drains")]
+    assert line.split(None, 1)[1].startswith(drains)
+
+
+def test_the_end_of_a_job_brings_its_records_to_the_archive(
+    node: FakeNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    line = f"optional spank_gangstart.so archive={archive}\n"
+    (tmp_path / "plugstack.conf").write_text(line)
+    run(node, "--stage", "prolog")
+    assert list(archive.iterdir()) == []
+    run(node, "--stage", "epilog")
+    own = node.spool / "501.node" / "sys" / "events.jsonl"
+    kept = archive / "501.node" / "n7" / "sys" / "events.jsonl"
+    assert kept.read_text() == own.read_text()
+    assert [e["stage"] for e in record.read_events(kept)] == ["prolog", "epilog"]
+    # An archive that is not there changes nothing, and is said in one line.
+    (tmp_path / "plugstack.conf").write_text(line.replace("archive\n", "none/x\n"))
+    capsys.readouterr()
+    assert run(node, "--stage", "epilog", answer=BAD) == command.EXIT_DRAIN
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2
+    assert "none/x/501.node" in said[1]
 
 
 def test_without_a_name_every_check_is_listed() -> None:

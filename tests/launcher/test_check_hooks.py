@@ -59,6 +59,25 @@ def test_a_missing_gangstart_drains_nothing(tmp_path: Path, script: Path) -> Non
     assert run(script, GANGSTART=str(tmp_path / "none")).returncode == 0
 
 
+@pytest.mark.parametrize("script", [PROLOG, EPILOG])
+def test_a_check_that_did_not_happen_is_told_to_syslog(
+    tmp_path: Path, script: Path
+) -> None:
+    logger = tmp_path / "logger"
+    logger.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/log\nexit 1\n')
+    logger.chmod(0o755)
+    path = os.pathsep.join([str(tmp_path), os.defpath])
+    for code in (0, 69):
+        run(script, GANGSTART=str(program(tmp_path, f"exit {code}")), PATH=path)
+    assert not (tmp_path / "log").exists()
+    none = str(tmp_path / "none")
+    assert run(script, GANGSTART=none, PATH=path, SLURM_JOB_ID="7").returncode == 0
+    stage = script.parent.name.removesuffix(".d")
+    assert (tmp_path / "log").read_text() == (
+        f"-t gangstart {stage} of job 7: no check: code 127\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("script", "env", "arguments"),
     [
@@ -73,6 +92,23 @@ def test_each_hook_asks_for_its_stage(
 ) -> None:
     own = program(tmp_path, 'echo "$@"')
     assert run(script, GANGSTART=str(own), **env).stdout == f"{arguments}\n"
+
+
+@pytest.mark.parametrize("script", [PROLOG, EPILOG, HEALTH])
+def test_a_hook_has_a_path_though_slurm_gives_it_none(
+    tmp_path: Path, script: Path
+) -> None:
+    own = program(tmp_path, "/usr/bin/env")
+    done = subprocess.run(
+        ["/bin/sh", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={"GANGSTART": str(own)},
+    )
+    (path,) = re.findall(r"^PATH=(.*)$", done.stdout, re.MULTILINE)
+    assert "/usr/local/bin" in path.split(":")
 
 
 def test_the_health_check_hands_the_code_on(tmp_path: Path) -> None:

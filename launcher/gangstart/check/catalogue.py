@@ -154,6 +154,15 @@ def hit(check_id: str, reason: str, **other: Any) -> Finding:  # noqa: ANN401
     return Finding(check=check.id, reason=reason, **known)
 
 
+def drains_when(severity: str, *, at_end: bool) -> str:
+    """When a GPU check drains its node: count_finding() of spank/core/gpurule.c."""
+    if severity == "fail":
+        return "at any stage, once it has stayed for as long as the check waits"
+    if severity == "warn" and at_end:
+        return "only when it is found after a job's end, once it has stayed"
+    return "never"
+
+
 def everything() -> list[Check]:
     """Every check, GPUs first."""
     from gangstart import gpucheck  # noqa: PLC0415 - the C core is for --explain only
@@ -166,7 +175,7 @@ def everything() -> list[Check]:
             f"{c.limit} {c.unit}".strip() if c.unit else "",
             c.source,
             c.action,
-            "when it is found after a job's end" if c.at_end else "",
+            drains_when(c.severity, at_end=c.at_end),
         )
         for c in gpucheck.catalogue()
     ]
@@ -196,7 +205,7 @@ def explained(check: Check) -> str:
     rows = (
         ("counts as", check.severity),
         ("limit", check.limit or "none to set"),
-        ("drains", check.drains),
+        ("drains", check.drains or "never"),
         ("source", check.source),
         ("what to do", check.action),
     )

@@ -111,14 +111,25 @@ def reasons(files: Sequence[str]) -> int:
     from gangstart.check import drain, record  # noqa: PLC0415 - only for this
 
     for name in files:
-        if not Path(name).is_file():
-            raise GangstartError(
-                f"check: {name[:200]!r} is no file: --reasons takes events.jsonl files"
-            )
+        refuse_unreadable(name)
         events = record.read_events(Path(name))
         for line in drain.lines(events):
             sys.stdout.write(line + "\n")
     return 0
+
+
+def refuse_unreadable(name: str) -> None:
+    """Refuse what is no file, or not ours to read: nothing found would look as well."""
+    what = "is no file"
+    try:
+        if Path(name).is_file():
+            with Path(name).open("rb"):
+                return
+    except OSError as error:
+        what = f"cannot be read ({error.strerror})"
+    raise GangstartError(
+        f"check: {name[:200]!r} {what}: --reasons takes events.jsonl files"
+    )
 
 
 def check(
@@ -133,6 +144,8 @@ def check(
         request = request_of(options, env)
         event = measured(request, world)
     except (GangstartError, OSError) as error:
+        if options.format == "nagios":
+            return nagios_error(getattr(error, "message", None) or str(error))
         if not in_hook:
             raise
         # A mistake in a file or a hook must not drain every node of the cluster.
@@ -141,6 +154,8 @@ def check(
     if in_hook:
         sys.stderr.write(log_line(event) + "\n")
         keep(request, event)
+    if options.stage == "epilog":
+        publish(request)
     show(event, options)
     if in_hook and options.format != "nagios":
         return EXIT_DRAIN if event["drain"] else 0
@@ -252,9 +267,10 @@ def keep(request: Request, event: Event) -> None:
         if request.stage != "node":
             record.prune(request.spool)
     except OSError as error:
+        hint = "" if os.geteuid() == 0 else ": run it as root"
         sys.stderr.write(
-            f"gangstart: this check could not be recorded: {error.strerror}: "
-            f"{error.filename}\n"
+            f"gangstart: this check could not be recorded in {error.filename}: "
+            f"{error.strerror}{hint}\n"
         )
 
 
@@ -291,15 +307,25 @@ def nagios_line(event: Event) -> str:
     )
 
 
+def nagios_error(why: str) -> int:
+    """A check that cannot be made is UNKNOWN to Nagios, which knows no other codes."""
+    say(f"GANGSTART {NAGIOS['unknown']} - {why.replace('|', '/')}")
+    return EXIT_OF["unknown"]
+
+
+def say(line: str) -> None:
+    """Print a line, whatever the terminal's encoding lacks."""
+    encoding = sys.stdout.encoding or "utf-8"
+    safe = line.encode(encoding, errors="replace").decode(encoding)
+    sys.stdout.write(safe + "\n")
+
+
 def show(event: Event, options: argparse.Namespace) -> None:
     """Print the check: for programs, for Nagios, for people; a hook prints nothing."""
     if options.json:
         sys.stdout.write(json.dumps(event, indent=1) + "\n")
     elif options.format == "nagios":
-        line = nagios_line(event)
-        encoding = sys.stdout.encoding or "utf-8"
-        safe = line.encode(encoding, errors="replace").decode(encoding)
-        sys.stdout.write(safe + "\n")
+        say(nagios_line(event))
     elif options.stage == "node":
         from gangstart.check import view  # noqa: PLC0415 - rich is slow to import
 

@@ -17,9 +17,9 @@ MIB = 1 << 20
 Event = dict[str, Any]
 
 if TYPE_CHECKING:
-    #: Earlier and present event of GPUs -> what differs, as mappings or dataclasses.
-    #: Each has a verdict and a reason; whatever else it has is kept.
-    Differences = Callable[[Event, Event], Sequence[Any]]
+    #: Earlier and present event of GPUs, the site's file -> what differs, as mappings
+    #: or dataclasses. Each has a verdict and a reason; whatever else it has is kept.
+    Differences = Callable[[Event, Event, str | None], Sequence[Any]]
 
 
 class Measure(Protocol):
@@ -32,10 +32,10 @@ class Measure(Protocol):
         conf: str | None,
         probe: str | None,
         gpus: Sequence[str] | None = None,
-        kernel_log: str | None = None,
+        expected: int = 0,
         deadline_s: float | None = None,
     ) -> Health:
-        """Measure once, within the deadline."""
+        """Measure once, within the deadline; expected = GPUs, 0 if not known."""
 
 
 def unknown(why: str) -> Health:
@@ -49,21 +49,26 @@ def measure(
     conf: str | None,
     probe: str | None,
     gpus: Sequence[str] | None = None,
-    kernel_log: str | None = None,
+    expected: int = 0,
     deadline_s: float | None = None,
 ) -> Health:
     """Look at the GPUs."""
     from gangstart import health  # noqa: PLC0415 - the C core, not for --explain
 
-    place = health.Place(conf=conf, probe=probe, kernel_log=kernel_log)
-    return health.measure(stage, place=place, devices=gpus, deadline_s=deadline_s)
+    return health.measure(
+        stage,
+        place=health.Place(conf=conf, probe=probe),
+        devices=gpus,
+        expected=expected,
+        deadline_s=deadline_s,
+    )
 
 
-def differences(before: Event, after: Event) -> Sequence[Any]:
-    """What differs between two events of GPUs."""
+def differences(before: Event, after: Event, conf: str | None) -> Sequence[Any]:
+    """What differs between two events of GPUs; the site says where the Xids are."""
     from gangstart import health  # noqa: PLC0415 - the C core, not for --explain
 
-    return health.differences(before, after)
+    return health.differences(before, after, health.kernel_log_of(conf))
 
 
 def from_record(recorded: object) -> Health | None:

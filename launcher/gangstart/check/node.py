@@ -16,6 +16,7 @@ from gangstart.check import (
     cleanup,
     dashboard,
     gpupart,
+    gres,
     judge,
     leftover,
     outcome,
@@ -39,7 +40,7 @@ PROLOG, EPILOG, NODE = "prolog", "epilog", "node"
 STAGES = (PROLOG, EPILOG, NODE)
 OFF, REPORT, KILL = "off", "report", "kill"
 CLEANUPS = (OFF, REPORT, KILL)
-FRESH_S = 60.0  # a record of the same job and stage counts as this check's own
+FRESH_S = 60.0  # so long a look of the hook at the same stage saves another
 SCAN_S = 10.0
 GRACE_S = 5.0  # for processes that are ending by themselves
 
@@ -66,6 +67,7 @@ class World:
 
     measure: gpupart.Measure = gpupart.measure
     differences: gpupart.Differences = gpupart.differences
+    expected: Callable[[str], int] = gres.expected
     roots: scan.Roots = field(default_factory=scan.Roots)
     infiniband: Path = rdma.FOLDER
     signals: cleanup.Signals = field(default_factory=cleanup.PidSignals)
@@ -137,17 +139,19 @@ class Check:
 
     def gpus(self) -> tuple[Health, bool]:
         """The GPUs' part, and whether it is from a fresh record."""
-        last = outcome.last_of(self.recorded, self.request.stage)
-        kept = gpupart.from_record(last.get("gpu", last))
-        made = outcome.time_of(last)
-        if kept is not None and made is not None and 0 <= self.at - made < FRESH_S:
+        kept = self.kept()
+        if kept is not None:
             return kept, True
+        # A person or a timer may ask Slurm; a Prolog or Epilog never does.
+        node = self.request.stage == NODE
+        expected = self.world.expected(self.request.node) if node else 0
         try:
             measured = self.world.measure(
                 self.request.stage,
                 conf=self.request.conf,
                 probe=self.request.probe,
                 gpus=self.request.gpus,
+                expected=expected,
                 deadline_s=self.left_s(self.request.deadline_s - SCAN_S),
             )
         except (GangstartError, OSError) as error:
@@ -157,6 +161,20 @@ class Check:
             why = getattr(error, "message", None) or f"GPUs not looked at: {error}"
             return gpupart.unknown(why), False
         return measured, False
+
+    def kept(self) -> Health | None:
+        """What the plugin's hook has just seen: the same moment of the same job.
+
+        Only the last record counts, and never one of this command: a job that was
+        requeued comes back within the minute, and finds other GPUs than it left.
+        """
+        last = self.recorded[-1] if self.recorded else {}
+        made = outcome.time_of(last)
+        if last.get("stage") != self.request.stage or "leftovers" in last:
+            return None
+        if made is None or not 0 <= self.at - made < FRESH_S:
+            return None
+        return gpupart.from_record(last.get("gpu", last))
 
     def look(self, memory: Mapping[int, int]) -> Sight | None:
         """Read the node, in a process that may hang in place of this one."""

@@ -65,7 +65,9 @@ def event(check: Check, health: Health, *, reused: bool) -> Event:
         *(f.verdict for f in check.findings),
         *(str(d.get("verdict")) for d in (found["found"] if found else [])),
     ]
-    gpu_drains = health.drain and health.verdict == "fail"
+    # A warning drains too where the core says so: what only a reset mends once a job
+    # is over. What could not be looked at never does.
+    gpu_drains = health.drain and health.verdict in ("warn", "fail")
     others = any(f.drain and f.verdict == "fail" for f in check.findings)
     return heading(check, "check") | {
         "verdict": worst(verdicts),
@@ -139,7 +141,9 @@ def compared(check: Check, health: Health) -> Event | None:
     if before is None:
         return {"compared": False, "note": NO_SAMPLE, "found": []}
     try:
-        differences = check.world.differences(before.event, health.event)
+        differences = check.world.differences(
+            before.event, health.event, check.request.conf
+        )
     except GangstartError as error:
         return {"compared": False, "note": error.message, "found": []}
     found = [as_object(one) for one in differences]

@@ -109,10 +109,10 @@ def refuse_strangers(fd: int, path: Path, kind: Any) -> None:  # noqa: ANN401
     """Refuse what is of another kind, or somebody else's to write."""
     info = os.fstat(fd)
     if not kind(info.st_mode):
-        raise OSError(22, "is not what it should be", str(path))
+        raise OSError(22, "it is not what it should be", str(path))
     if info.st_uid != os.geteuid() or info.st_mode & WRITABLE_BY_OTHERS:
         raise OSError(
-            1, "belongs to another user, or others may write to it", str(path)
+            1, "it belongs to another user, or others may write to it", str(path)
         )
 
 

@@ -54,6 +54,11 @@ def up(spec: Spec, progress: Callable[[str], None]) -> State:
             f"cluster {spec.name} exists already in {state.base() / spec.name}: see "
             f"gangstart cluster status --name {spec.name}, or take it down first"
         ) from None
+    except PermissionError as error:
+        raise GangstartError(
+            f"cluster: cannot make {error.filename}: {error.strerror}: set "
+            "XDG_STATE_HOME or --dir to a directory you can write to"
+        ) from None
     spec = replace(spec, directory=str(directory.resolve()))
     finished = False
     try:
