@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent_private.h"
@@ -66,6 +65,7 @@ void gs_agent_destroy(struct gs_agent *agent)
         gs_spoolfile_cancel(&agent->report);
     gs_resolver_stop(&agent->first_resolver);
     gs_agent_health_end(agent);
+    free(agent->health.policy);
     gs_mac_wipe(&agent->mac);
     explicit_bzero(agent->conf.key, sizeof(agent->conf.key));
     free(agent->ranks);
@@ -142,43 +142,6 @@ static int on_abort(struct gs_agent *agent,
     return 0;
 }
 
-/* A piece of a report; an empty one ends it. One that cannot be kept costs nobody the
- * start: srun has its own copy. srun is the user's, so what it sends has a limit. */
-static int on_report(struct gs_agent *agent, const struct gs_frame *frame)
-{
-    const char *dir = agent->conf.spool_dir;
-    uint32_t node;
-    size_t size = frame->size - 4;
-
-    if (gs_index_decode(frame->body, frame->size, &node) < 0)
-        return -EBADMSG;
-    if (node != agent->conf.hello.node_index) {
-        gs_relay_one(&agent->relay, &agent->mac, node, frame);
-        return 0;
-    }
-    if (!agent->report_open && !agent->report_lost && dir[0]) {
-        agent->report_open =
-            gs_spoolfile_begin(&agent->report, dir, "start.json", NULL) == 0;
-        /* The job reads it, whatever the umask it gave its slurmstepd. */
-        if (agent->report_open)
-            fchmod(agent->report.fd, 0644);
-    }
-    if (size == 0)
-        agent->report_done = true;
-    if (!agent->report_open)
-        return 0;
-    if (size == 0)
-        gs_spoolfile_commit(&agent->report);
-    else if ((agent->report_size += size) <= GS_AGENT_REPORT_MAX
-             && gs_spoolfile_write(&agent->report, frame->body + 4, size) == 0)
-        return 0;
-    else
-        gs_spoolfile_cancel(&agent->report);
-    agent->report_lost = size > 0; /* what may still come is not the whole of it */
-    agent->report_open = false;
-    return 0;
-}
-
 static int on_ping(struct gs_agent *agent, const struct gs_frame *frame, int64_t now_us)
 {
     struct gs_buffer echo = {0};
@@ -221,7 +184,7 @@ static int on_frame(struct gs_agent *agent,
         gs_relay_all(&agent->relay, &agent->mac, frame);
         return on_abort(agent, frame, now_us);
     case GS_FRAME_REPORT:
-        return on_report(agent, frame);
+        return gs_agent_on_report(agent, frame);
     default:
         return -EBADMSG;
     }
@@ -291,6 +254,14 @@ static void end_step(struct gs_agent *agent, int64_t now_us)
         agent->finished = true;
 }
 
+/* Adds a descriptor to be read, unless it is none. Returns how many there are. */
+static nfds_t watch(struct pollfd *fds, nfds_t count, int fd)
+{
+    if (fd >= 0)
+        fds[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    return count;
+}
+
 static void wait_for_events(struct gs_agent *agent)
 {
     struct pollfd fds[POLL_MAX];
@@ -299,30 +270,24 @@ static void wait_for_events(struct gs_agent *agent)
     const struct gs_holder *holder = &agent->hold.holder;
     int writing = agent->connecting || gs_conn_pending(&agent->conn);
 
-    fds[count++] = (struct pollfd){.fd = agent->conf.wake_fd, .events = POLLIN};
+    count = watch(fds, count, agent->conf.wake_fd);
     if (agent->conn.fd >= 0)
         fds[count++] = (struct pollfd){
             .fd = agent->conn.fd,
             .events = (short)(agent->connecting ? POLLOUT
                                                 : POLLIN | (writing ? POLLOUT : 0))};
-    if (holder->fd >= 0)
-        fds[count++] = (struct pollfd){.fd = holder->fd, .events = POLLIN};
+    count = watch(fds, count, holder->fd);
     for (uint32_t i = 0; i < holder->peer_count; i++)
-        fds[count++] = (struct pollfd){.fd = holder->peers[i].fd, .events = POLLIN};
+        count = watch(fds, count, holder->peers[i].fd);
     if (gs_prober_events(&agent->prober))
         fds[count++] = (struct pollfd){.fd = agent->prober.fd,
                                        .events = gs_prober_events(&agent->prober)};
-    if (agent->relay.epoll_fd >= 0)
-        fds[count++] = (struct pollfd){.fd = agent->relay.epoll_fd, .events = POLLIN};
+    count = watch(fds, count, agent->relay.epoll_fd);
+    count = watch(fds, count, gs_agent_health_fd(agent));
     if (agent->master_resolver.active)
-        fds[count++] =
-            (struct pollfd){.fd = agent->master_resolver.fd, .events = POLLIN};
+        count = watch(fds, count, agent->master_resolver.fd);
     if (agent->probe_resolver.active)
-        fds[count++] =
-            (struct pollfd){.fd = agent->probe_resolver.fd, .events = POLLIN};
-    if (gs_agent_health_fd(agent) >= 0)
-        fds[count++] =
-            (struct pollfd){.fd = gs_agent_health_fd(agent), .events = POLLIN};
+        count = watch(fds, count, agent->probe_resolver.fd);
     if (poll(fds, count, agent->kin_pending ? 1 : GS_AGENT_SLICE_MS) > 0
         && fds[0].revents)
         while (read(agent->conf.wake_fd, &drained, sizeof(drained)) > 0)

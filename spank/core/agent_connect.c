@@ -45,6 +45,7 @@ static void decide_here(struct gs_agent *agent, const char *why)
         .step_nodes = agent->conf.step_nodes,
         .spec = &agent->conf.spec,
         .page = agent->conf.page,
+        .policy = agent->health.policy,
         .user_id = agent->conf.user_id,
         .why = why,
     };

@@ -39,7 +39,7 @@ static void start_look(struct gs_agent *agent, int64_t now_us)
     };
 
     ask.probe.program = agent->conf.probe_path[0] ? agent->conf.probe_path : NULL;
-    ask.probe.whole_us = whole_us(agent, health->policy);
+    ask.probe.whole_us = ask.total_us = whole_us(agent, health->policy);
     if (agent->conf.spec.health == GS_HEALTH_REQUIRE)
         ask.patience_us = REQUIRE_US;
     gs_health_destroy(health->look);
@@ -84,8 +84,10 @@ static void add_devices(struct gs_agenthealth *health, const char *list)
         char one[GS_GPU_TEXT + 2], all[sizeof(health->devices) + 2];
         snprintf(one, sizeof(one), ",%.*s,", (int)size, list);
         snprintf(all, sizeof(all), ",%s,", health->devices);
-        if (size && size < GS_GPU_TEXT && !strstr(all, one)
-            && used + size + 2 < sizeof(health->devices))
+        if (strcmp(one, "," GS_NO_DEVICES ",") == 0)
+            health->without = true;
+        else if (size && size < GS_GPU_TEXT && !strstr(all, one)
+                 && used + size + 2 < sizeof(health->devices))
             used += (size_t)snprintf(health->devices + used,
                                      sizeof(health->devices) - used,
                                      "%s%.*s",
@@ -150,7 +152,7 @@ static void check_binding(const struct gs_agent *agent, char ret_text[GS_TEXT_SI
         struct taken taken = take_slot(agent, i);
         tasks[i].local_rank = i;
         tasks[i].uuid = uuid[i];
-        tasks[i].count = find_visible(&agent->health.look->probe.gpus, &taken, uuid[i]);
+        tasks[i].count = find_visible(&agent->health.look->gpus, &taken, uuid[i]);
     }
     if (uuid && tasks)
         gs_gpubind_shared(tasks, slots, agent->ranks, ret_text, GS_TEXT_SIZE);
@@ -180,6 +182,12 @@ static void add_record(struct gs_buffer *body,
     gs_text_free(record);
 }
 
+/* Slurm gives GPUs, and none to this step: they are not its business. */
+static bool is_without(const struct gs_agent *agent)
+{
+    return agent->health.without && !agent->health.devices[0];
+}
+
 static int tell(struct gs_agent *agent)
 {
     const struct gs_health *look = agent->health.look;
@@ -188,16 +196,21 @@ static int tell(struct gs_agent *agent)
         .verdict = (uint8_t)(look ? look->verdict : GS_UNKNOWN),
         .none = look && look->none,
     };
-    char *why = look ? gs_health_why(look) : NULL;
+    char *why = look && !is_without(agent) ? gs_health_why(look) : NULL;
     struct gs_buffer body = {0};
     int rc;
 
+    if (is_without(agent)) {
+        msg.verdict = GS_OK;
+        msg.none = true;
+    }
     snprintf(msg.why, sizeof(msg.why), "%s", why ? why : look ? "" : "out of memory");
     gs_text_free(why);
     if (look) {
-        memcpy(msg.counts, look->counts, sizeof(msg.counts));
+        if (!is_without(agent))
+            memcpy(msg.counts, look->counts, sizeof(msg.counts));
         msg.took_us = (uint32_t)(look->done_us - look->begun_us);
-        msg.alike = gs_gpurule_alike(&look->probe.gpus);
+        msg.alike = gs_gpurule_alike(&look->gpus);
         check_binding(agent, msg.binding);
         msg.shared_gpu = msg.binding[0] != '\0';
         add_record(&body, &msg, agent);
@@ -278,7 +291,5 @@ int gs_agent_health_step(struct gs_agent *agent, int64_t now_us)
 void gs_agent_health_end(struct gs_agent *agent)
 {
     gs_health_destroy(agent->health.look);
-    free(agent->health.policy);
     agent->health.look = NULL;
-    agent->health.policy = NULL;
 }

@@ -66,9 +66,10 @@ struct gs_agentconf {
 
 /* The look at the node's GPUs: agent_health.c. */
 struct gs_agenthealth {
-    struct gs_policy *policy;
-    struct gs_health *look; /* NULL: not wanted, or out of memory */
-    char devices[1024];     /* the step's GPUs as Slurm says, "" = not said */
+    struct gs_policy *policy; /* lives as long as the agent */
+    struct gs_health *look;   /* NULL: not wanted, or out of memory */
+    char devices[1024];       /* the step's GPUs as Slurm says, "" = not said */
+    bool without;             /* a task was given none though Slurm gives some */
     bool kept, sent;
 };
 
@@ -135,6 +136,11 @@ int gs_agent_hello(struct gs_agent *agent, int64_t now_us);
 /* The hello may not have been read: everything is to be told again. */
 void gs_agent_unsay(struct gs_agent *agent);
 void gs_agent_give_up(struct gs_agent *agent, int code, const char *what);
+
+/* agent_report.c. A piece of a report; an empty one ends it. One that cannot be kept
+ * costs nobody the start: srun has its own copy. srun is the user's, so what it sends
+ * has a limit. 0 or -EBADMSG. */
+int gs_agent_on_report(struct gs_agent *agent, const struct gs_frame *frame);
 
 /* agent_health.c. The step is for the loop, connected or not. */
 void gs_agent_health_begin(struct gs_agent *agent, int64_t now_us);

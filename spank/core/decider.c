@@ -30,14 +30,12 @@ struct gs_decider {
 
 static void learn(struct gs_decider *decider)
 {
-    static struct gs_policy policy; /* too large for a stack; the same for everybody */
-
     decider->story.wall_us = gs_clock_wall_us();
     decider->story.master = gs_root_master(decider->root);
     decider->story.candidate = gs_root_candidate(decider->root);
     gs_gpuverdict_free(&decider->odd);
-    gs_policy_init(&policy);
-    if (gs_gangodd_compare(decider->gang, &policy, &decider->odd) == 0)
+    if (decider->conf.policy
+        && gs_gangodd_compare(decider->gang, decider->conf.policy, &decider->odd) == 0)
         decider->story.odd = &decider->odd;
     if (decider->story.master)
         snprintf(decider->master_addr,

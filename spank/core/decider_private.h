@@ -8,6 +8,7 @@
 
 #include "error.h"
 #include "page_private.h"
+#include "policy.h"
 #include "spec.h"
 #include "wire.h"
 
@@ -21,7 +22,8 @@ struct gs_deciderconf {
     const struct gs_spec *spec;
     struct gs_page *page;
     uint32_t user_id;
-    const char *why; /* "srun cannot be reached", for the lines */
+    const struct gs_policy *policy; /* of the site; NULL: GPUs are not compared */
+    const char *why;                /* "srun cannot be reached", for the lines */
 };
 
 struct gs_decider;

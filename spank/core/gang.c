@@ -50,7 +50,7 @@ struct gs_gang *gs_gang_create(uint32_t node_count,
         return NULL;
     gang->timeout_us = timeout_us;
     gang->first_us = gang->deadline_us = gang->decided_us = gang->suspect_us = -1;
-    gang->unfit_us = gang->ready_us = -1;
+    gang->unfit_us = gang->ready_us = gang->health_until_us = -1;
     gang->fail_node = gang->fail_rank = gang->suspect_rank = GS_NO_RANK;
     if ((node_count || task_count) && gs_gang_size(gang, node_count, task_count) < 0) {
         free(gang);

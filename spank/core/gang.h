@@ -129,6 +129,7 @@ struct gs_gang {
     uint32_t health_count;    /* nodes that told about their GPUs */
     int64_t unfit_us;         /* the first unfit one, -1 = none */
     int64_t ready_us;         /* all else was ready, -1 = not yet */
+    int64_t health_until_us;  /* T is over, GPUs are waited for till then; -1 = no */
     bool compared;            /* all arrived, and they agree about the step */
     uint32_t stale_count;     /* hellos of another step or an earlier run of this one */
     uint32_t ended_count;     /* nodes that ended so */

@@ -85,20 +85,39 @@ bool gs_gang_unfit(const struct gs_gang *gang, const struct gs_node *node)
                && node->health->verdict == GS_UNKNOWN);
 }
 
+/* A node that came late has T for its GPUs, too, where they decide about the start: it
+ * must not escape by being late. */
+static int64_t last_moment(const struct gs_gang *gang)
+{
+    int64_t last_us = gang->deadline_us;
+
+    for (uint32_t i = 0; gang->health >= GS_GANG_HEALTH_REQUIRE && i < gang->node_count;
+         i++) {
+        const struct gs_node *node = &gang->nodes[i];
+        if (!node->health && node->hello_us + gang->timeout_us > last_us)
+            last_us = node->hello_us + gang->timeout_us;
+    }
+    return last_us;
+}
+
 bool gs_gang_health_tick(struct gs_gang *gang, bool ready, int64_t now_us)
 {
-    bool all = gang->health_count == gang->node_count;
-    bool over = gang->deadline_us >= 0 && now_us >= gang->deadline_us;
+    bool all = gang->health_count == gang->node_count, over;
 
     if (gang->health == GS_GANG_HEALTH_OFF)
         return true;
     if (ready && gang->ready_us < 0)
         gang->ready_us = now_us;
+    over = gang->deadline_us >= 0 && now_us >= gang->deadline_us;
+    if (over && ready && !all) {
+        gang->health_until_us = last_moment(gang);
+        over = now_us >= gang->health_until_us;
+    }
     /* The others may be bad, too: all that answer at once are named together. */
     if (gang->unfit_us >= 0 && (all || over || now_us >= gang->unfit_us + GS_SETTLE_US))
         gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_HEALTH, EXIT_UNFIT, now_us);
     else if (ready && over && !all && gang->health == GS_GANG_HEALTH_STRICT)
         gs_gang_decide(gang, GS_REFUSED, GS_REFUSAL_HEALTH, EXIT_UNFIT, now_us);
-    /* What is not known by the end of T keeps nobody from starting. */
+    /* What is not known by then keeps nobody from starting. */
     return gang->unfit_us < 0 && (all || over);
 }

@@ -124,7 +124,7 @@ enum gs_outcome gs_gang_tick(struct gs_gang *gang, int64_t now_us)
     known = gs_gang_health_tick(gang, ready, now_us);
     if (ready && known)
         gs_gang_decide(gang, GS_RELEASED, GS_REFUSAL_NONE, 0, now_us);
-    else if (gang->deadline_us >= 0 && now_us >= gang->deadline_us) {
+    else if (!ready && gang->deadline_us >= 0 && now_us >= gang->deadline_us) {
         count_mismatches(gang);
         gs_gang_decide(gang,
                        GS_REFUSED,
@@ -141,7 +141,9 @@ int64_t gs_gang_next_us(const struct gs_gang *gang)
         return -1;
     if (gang->suspect_us >= 0 && !is_ambiguous(gang))
         return gang->suspect_us + GS_SETTLE_US;
-    if (gang->unfit_us >= 0 && gang->unfit_us + GS_SETTLE_US < gang->deadline_us)
+    if (gang->unfit_us >= 0
+        && (gang->unfit_us + GS_SETTLE_US < gang->deadline_us
+            || gang->health_until_us >= 0))
         return gang->unfit_us + GS_SETTLE_US;
-    return gang->deadline_us;
+    return gang->health_until_us >= 0 ? gang->health_until_us : gang->deadline_us;
 }

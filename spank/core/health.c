@@ -14,6 +14,7 @@
 
 #define SECOND 1000000
 #define SLICE_MS 100
+#define SHORTEST_US 200000 /* a look that gets less is not begun */
 
 static const char *const STAGES[GS_STAGES] = {"node", "start", "prolog", "epilog"};
 
@@ -49,21 +50,25 @@ static void finish(struct gs_health *health, int64_t now_us)
     health->again_us = -1;
 }
 
-/* Judges nothing: there is no sample. */
+/* There is no (further) sample. What an earlier one has shown still holds. */
 static void not_known(struct gs_health *health, const char *why, int64_t now_us)
 {
     snprintf(health->note, sizeof(health->note), "%s", why);
-    health->verdict = GS_UNKNOWN;
+    if (!health->judged)
+        health->verdict = GS_UNKNOWN;
     finish(health, now_us);
 }
 
 static void start_probe(struct gs_health *health, int64_t now_us)
 {
+    struct gs_probe_ask ask = health->ask.probe;
+    int64_t left_us = health->begun_us + health->ask.total_us - now_us;
     struct gs_error error;
 
     health->again_us = -1;
-    health->looks++;
-    if (gs_probe_start(&health->probe, &health->ask.probe, now_us, &error) < 0)
+    if (left_us < ask.whole_us)
+        ask.whole_us = left_us;
+    if (gs_probe_start(&health->probe, &ask, now_us, &error) < 0)
         not_known(health, error.text, now_us);
 }
 
@@ -78,6 +83,8 @@ static void set_deadlines(struct gs_health *health)
         probe->init_us = (int64_t)policy->probe_init_s * SECOND;
     if (!probe->gpu_us)
         probe->gpu_us = (int64_t)policy->probe_gpu_s * SECOND;
+    if (!health->ask.total_us)
+        health->ask.total_us = health->ask.patience_us + probe->whole_us;
 }
 
 struct gs_health *gs_health_start(const struct gs_health_ask *ask, int64_t now_us)
@@ -90,7 +97,7 @@ struct gs_health *gs_health_start(const struct gs_health_ask *ask, int64_t now_u
     health->begun_us = now_us;
     health->again_us = health->boot_us = -1;
     health->probe.fd = -1;
-    gs_gpus_init(&health->probe.gpus);
+    gs_gpus_init(&health->gpus);
     set_deadlines(health);
     if (!has_gpus(health)) {
         health->none = true;
@@ -122,25 +129,23 @@ struct gs_health *gs_health_failed(enum gs_stage stage, const char *why, int64_t
     health->ask.stage = stage;
     health->begun_us = now_us;
     health->probe.fd = -1;
-    gs_gpus_init(&health->probe.gpus);
+    gs_gpus_init(&health->gpus);
     not_known(health, why, now_us);
     return health;
 }
 
-static void read_log(struct gs_health *health, struct gs_gpucontext *context)
+/* Once per sample. A site that reads no log has nothing to find there. */
+static void read_log(struct gs_health *health)
 {
     const char *path = health->ask.kernel_log ? health->ask.kernel_log
                                               : health->ask.policy->kernel_log;
     struct gs_error error;
 
-    if (!path[0])
-        return;
-    if (gs_klog_collect(path, &health->xids, &error) < 0) {
+    gs_xidlog_init(&health->xids);
+    health->boot_us = gs_clock_boot_us();
+    health->has_xids = !path[0] || gs_klog_collect(path, &health->xids, &error) == 0;
+    if (!health->has_xids)
         snprintf(health->log_note, sizeof(health->log_note), "%s", error.text);
-        return;
-    }
-    context->xids = &health->xids;
-    context->boot_us = health->boot_us = gs_clock_boot_us();
 }
 
 /* A device as Slurm names it is the N of /dev/nvidiaN; where that is not told, the
@@ -177,7 +182,7 @@ static uint32_t find_devices(const struct gs_health *health,
                  "%.*s",
                  (int)(size < GS_GPU_TEXT ? size : GS_GPU_TEXT - 1),
                  at);
-        gpu = find_device(&health->probe.gpus, names[count]);
+        gpu = find_device(&health->gpus, names[count]);
         uuids[count] = gpu && gpu->uuid[0] ? gpu->uuid : names[count];
         count += size > 0;
         at += size + (at[size] == ',');
@@ -188,7 +193,7 @@ static uint32_t find_devices(const struct gs_health *health,
 /* The worst finding about each of the job's GPUs, counted. */
 static void count_gpus(struct gs_health *health, const struct gs_gpucontext *context)
 {
-    const struct gs_gpus *gpus = &health->probe.gpus;
+    const struct gs_gpus *gpus = &health->gpus;
 
     memset(health->counts, 0, sizeof(health->counts));
     for (uint32_t i = 0; i < gpus->count; i++) {
@@ -200,11 +205,14 @@ static void count_gpus(struct gs_health *health, const struct gs_gpucontext *con
     }
 }
 
-static int judge(struct gs_health *health)
+/* Judges the sample; before: the verdict on the one before it, NULL = there was none.
+ */
+static int judge(struct gs_health *health, const struct gs_gpuverdict *before)
 {
     char names[GS_HEALTH_DEVICES][GS_GPU_TEXT];
     const char *uuids[GS_HEALTH_DEVICES];
     struct gs_gpucontext context;
+    struct gs_gpuverdict found;
     int rc;
 
     gs_gpucontext_init(&context, health->ask.policy);
@@ -218,17 +226,36 @@ static int judge(struct gs_health *health)
     context.epilog = health->ask.stage == GS_STAGE_EPILOG;
     context.step_gpus = uuids;
     context.step_gpu_count = find_devices(health, names, uuids);
-    read_log(health, &context);
-    rc = gs_gpurule_judge(&health->probe.gpus,
-                          &context,
-                          health->looks > 1 ? &health->before : NULL,
-                          &health->found);
-    health->judged = rc == 0;
+    context.xids = health->has_xids ? &health->xids : NULL;
+    context.boot_us = health->boot_us;
+    rc = gs_gpurule_judge(&health->gpus, &context, before, &found);
     if (rc < 0)
         return rc;
+    gs_gpuverdict_free(&health->found);
+    health->found = found;
+    health->judged = true;
     count_gpus(health, &context);
-    health->verdict = context.step_gpu_count ? health->found.step : health->found.node;
+    health->verdict = context.step_gpu_count ? found.step : found.node;
     return 0;
+}
+
+/* A further sample is judged beside the verdict on the one before it. */
+static int judge_sample(struct gs_health *health)
+{
+    int rc;
+
+    health->asked = true;
+    health->looks++;
+    read_log(health);
+    gs_gpuverdict_free(&health->before);
+    health->before = health->found;
+    memset(&health->found, 0, sizeof(health->found));
+    rc = judge(health, health->looks > 1 ? &health->before : NULL);
+    if (rc < 0) {
+        health->found = health->before;
+        memset(&health->before, 0, sizeof(health->before));
+    }
+    return rc;
 }
 
 struct gs_health *gs_health_judge(const struct gs_health_ask *ask,
@@ -240,11 +267,9 @@ struct gs_health *gs_health_judge(const struct gs_health_ask *ask,
     if (!health)
         return NULL;
     health->ask = *ask;
-    health->probe.gpus = *gpus;
+    health->gpus = *gpus;
     health->none = gpus->count == 0 && gpus->pci_count <= 0 && !gpus->driver_loaded;
-    health->asked = true;
-    health->looks = 1;
-    if (judge(health) < 0)
+    if (judge_sample(health) < 0)
         not_known(health, "out of memory", now_us);
     return health;
 }
@@ -256,16 +281,17 @@ static bool look_again(const struct gs_health *health, int64_t now_us)
 
     if (health->found.look_again_us < 0 || health->verdict < GS_WARN)
         return false;
-    return now_us + (wait_us > 0 ? wait_us : 0)
-           <= health->begun_us + health->ask.patience_us;
+    now_us += wait_us > 0 ? wait_us : 0;
+    return now_us <= health->begun_us + health->ask.patience_us
+           && now_us <= health->begun_us + health->ask.total_us - SHORTEST_US;
 }
 
 static void on_sample(struct gs_health *health, int64_t now_us)
 {
     int64_t wait_us;
 
-    health->asked = true;
-    if (judge(health) < 0) {
+    health->gpus = health->probe.gpus;
+    if (judge_sample(health) < 0) {
         not_known(health, "out of memory", now_us);
         return;
     }
@@ -275,10 +301,6 @@ static void on_sample(struct gs_health *health, int64_t now_us)
     }
     wait_us = health->found.look_again_us - gs_clock_wall_us();
     health->again_us = now_us + (wait_us > 0 ? wait_us : 0);
-    gs_gpuverdict_free(&health->before);
-    health->before = health->found;
-    memset(&health->found, 0, sizeof(health->found));
-    health->judged = false;
 }
 
 bool gs_health_step(struct gs_health *health, int64_t now_us)
@@ -313,8 +335,7 @@ void gs_health_devices(struct gs_health *health, const char *devices)
     health->ask.devices = devices;
     if (!health->done || !health->judged)
         return;
-    gs_gpuverdict_free(&health->found);
-    if (judge(health) < 0)
+    if (judge(health, health->looks > 1 ? &health->before : NULL) < 0)
         not_known(health, "out of memory", health->done_us);
 }
 

@@ -37,13 +37,16 @@ struct gs_health_ask {
     const char *kernel_log; /* a file; NULL: the policy's or /dev/kmsg; "" = none */
     const char *devices;    /* the job's GPUs as Slurm says: "0,2" or "GPU-..,GPU-.." */
     int64_t patience_us;    /* a bad GPU is looked at again for this long at most */
+    int64_t total_us;       /* all looks together, 0 = a whole one after the patience */
 };
 
 /* A look under way or over; only to be read. */
 struct gs_health {
     struct gs_health_ask ask;
-    struct gs_probe_run probe; /* probe.gpus is the sample */
+    struct gs_probe_run probe;
+    struct gs_gpus gpus; /* the last sample that was judged */
     struct gs_xidlog xids;
+    bool has_xids;
     bool done;
     bool none;  /* there is no GPU here and none is expected: nothing was asked */
     bool asked; /* a sample was taken, be it incomplete */

@@ -125,7 +125,7 @@ static void add_gpus(struct gs_strbuf *buf,
                      const struct gs_health *health,
                      bool readings)
 {
-    const struct gs_gpus *gpus = &health->probe.gpus;
+    const struct gs_gpus *gpus = &health->gpus;
 
     gs_json_key(buf, "gpus");
     gs_strbuf_add(buf, "[");
@@ -178,7 +178,7 @@ static void add_findings(struct gs_strbuf *buf,
 
 char *gs_health_record(const struct gs_health *health, enum gs_record_detail detail)
 {
-    const struct gs_gpus *gpus = &health->probe.gpus;
+    const struct gs_gpus *gpus = &health->gpus;
     struct gs_strbuf buf = {0};
     char *sentence = gs_health_sentence(health);
 

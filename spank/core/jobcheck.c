@@ -23,15 +23,14 @@ static int compare(struct gs_jobcheck *check, const char *spool)
     struct gs_gpus *before = malloc(sizeof(*before));
     char *sample = before ? gs_spool_sample(spool, check->job_id) : NULL;
     struct gs_gpudiff_facts facts = {
-        .xids = check->health->log_note[0] ? NULL : &check->health->xids,
+        .xids = check->health->has_xids ? &check->health->xids : NULL,
         .boot_us = check->health->boot_us,
         .host = geteuid() == 0,
     };
     int rc = before ? 0 : -ENOMEM;
 
     if (sample && check->health->asked && gs_health_read(sample, before, NULL) == 0) {
-        rc = gs_gpudiff_compare(
-            before, &check->health->probe.gpus, &facts, &check->diffs);
+        rc = gs_gpudiff_compare(before, &check->health->gpus, &facts, &check->diffs);
         check->compared = rc == 0;
     }
     gs_text_free(sample);

@@ -4,8 +4,7 @@
 
 #include "json_private.h"
 
-/* Length of the valid UTF-8 sequence at s, 0 if there is none (Unicode, table 3-7). */
-static size_t utf8_length(const unsigned char *s)
+size_t gs_utf8_length(const unsigned char *s)
 {
     static const struct {
         unsigned char lo, hi, second_lo, second_hi;
@@ -42,7 +41,7 @@ void gs_json_string(struct gs_strbuf *buf, const char *value)
 
     gs_strbuf_add(buf, "\"");
     for (size_t length = 1; *s; s += length ? length : 1) {
-        length = utf8_length(s);
+        length = gs_utf8_length(s);
         if (length && *s != '"' && *s != '\\') {
             run += (int)length;
             continue;

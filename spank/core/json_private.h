@@ -7,6 +7,10 @@
 
 #include "strbuf_private.h"
 
+/* Length of the valid UTF-8 sequence at s, 0 if there is none or it is a control
+ * character (Unicode, table 3-7). */
+size_t gs_utf8_length(const unsigned char *s);
+
 /* Appends a string, quotes included. Bytes that are not valid UTF-8 and control
  * characters become \u00XX, so that the result is always valid JSON. */
 void gs_json_string(struct gs_strbuf *buf, const char *value);

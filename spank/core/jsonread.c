@@ -1,6 +1,7 @@
 /* jsonread.c - see jsonread_private.h. */
 #include <string.h>
 
+#include "json_private.h"
 #include "jsonread_private.h"
 #include "number_private.h"
 
@@ -155,34 +156,81 @@ static bool skip_text(struct gs_json_reader *reader)
 {
     if (!take(reader, '"'))
         return false;
-    while (*reader->at && *reader->at != '"')
-        reader->at += reader->at[0] == '\\' && reader->at[1] ? 2 : 1;
+    while (*reader->at && *reader->at != '"') {
+        size_t size = gs_utf8_length((const unsigned char *)reader->at);
+        if (!size)
+            return fail(reader);
+        reader->at += size;
+        if (reader->at[-1] == '\\' && size == 1 && escaped(reader) < 0)
+            return fail(reader);
+    }
     return take(reader, '"');
+}
+
+static bool skip_digits(struct gs_json_reader *reader)
+{
+    size_t size = strspn(reader->at, "0123456789");
+
+    reader->at += size;
+    return size || fail(reader);
+}
+
+static bool skip_number(struct gs_json_reader *reader)
+{
+    skip_blanks(reader);
+    reader->at += *reader->at == '-';
+    if (!skip_digits(reader))
+        return false;
+    if (*reader->at == '.') {
+        reader->at++;
+        if (!skip_digits(reader))
+            return false;
+    }
+    if (*reader->at != 'e' && *reader->at != 'E')
+        return true;
+    reader->at += reader->at[1] == '+' || reader->at[1] == '-' ? 2 : 1;
+    return skip_digits(reader);
+}
+
+static bool skip_word(struct gs_json_reader *reader)
+{
+    static const char *const words[] = {"true", "false", "null"};
+
+    skip_blanks(reader);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t size = strlen(words[i]);
+        if (strncmp(reader->at, words[i], size) != 0)
+            continue;
+        reader->at += size;
+        return true;
+    }
+    return fail(reader);
+}
+
+/* Calls itself DEPTH times at most. */
+static bool skip_value(struct gs_json_reader *reader, int depth)
+{
+    char kind = gs_json_kind(reader);
+    bool object = kind == '{';
+
+    if (kind == '"')
+        return skip_text(reader);
+    if (kind == '0' || kind == '-')
+        return skip_number(reader);
+    if (kind != '{' && kind != '[')
+        return skip_word(reader);
+    if (depth == DEPTH || !gs_json_enter(reader, kind))
+        return fail(reader);
+    while (step(reader, object ? '}' : ']'))
+        if ((object && (!skip_text(reader) || !take(reader, ':')))
+            || !skip_value(reader, depth + 1))
+            return false;
+    return !reader->bad;
 }
 
 bool gs_json_skip(struct gs_json_reader *reader)
 {
-    int depth = 0;
-
-    /* Brackets are only counted: what they hold was not asked for. */
-    do {
-        char kind = gs_json_kind(reader);
-        skip_blanks(reader);
-        if (kind == '"') {
-            if (!skip_text(reader))
-                return false;
-        } else if (!kind) {
-            return fail(reader);
-        } else {
-            depth += kind == '{' || kind == '[';
-            depth -= kind == '}' || kind == ']';
-            if (depth > DEPTH || depth < 0)
-                return fail(reader);
-            reader->at +=
-                strchr("{}[],:", kind) ? 1 : strcspn(reader->at, "{}[],:\" \t\r\n");
-        }
-    } while (depth);
-    return true;
+    return !reader->bad && skip_value(reader, 0);
 }
 
 bool gs_json_at_end(struct gs_json_reader *reader)

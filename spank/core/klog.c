@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,8 +44,8 @@ static int read_device(int fd, struct gs_xidlog *log)
 static int read_file(int fd, off_t size, struct gs_xidlog *log)
 {
     char piece[PIECE];
-    size_t kept = 0;
-    bool first = size > TAIL; /* the tail begins in the middle of a line */
+    size_t kept = 0, left = 2 * TAIL; /* it may grow as fast as it is read */
+    bool first = size > TAIL;         /* the tail begins in the middle of a line */
 
     if (size > TAIL && lseek(fd, size - TAIL, SEEK_SET) < 0)
         return -errno;
@@ -55,8 +56,9 @@ static int read_file(int fd, off_t size, struct gs_xidlog *log)
             continue;
         if (got < 0)
             return -errno;
-        if (got == 0)
+        if (got == 0 || (size_t)got > left)
             break;
+        left -= (size_t)got;
         kept += (size_t)got;
         if (first && (from = memchr(piece, '\n', kept)))
             from++;
@@ -156,6 +158,12 @@ static int read_journal(struct gs_xidlog *log)
     return rc;
 }
 
+/* Any other device may never end. */
+static bool is_kmsg(const struct stat *st)
+{
+    return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 11);
+}
+
 int gs_klog_collect(const char *path, struct gs_xidlog *ret_log, struct gs_error *error)
 {
     bool journal = strcmp(path, GS_KLOG_JOURNAL) == 0;
@@ -180,7 +188,7 @@ int gs_klog_collect(const char *path, struct gs_xidlog *ret_log, struct gs_error
                             strerror(errno),
                             errno == EPERM || errno == EACCES ? "; run as root" : "");
     rc = fstat(fd, &st) < 0    ? -errno
-         : S_ISCHR(st.st_mode) ? read_device(fd, ret_log)
+         : is_kmsg(&st)        ? read_device(fd, ret_log)
          : S_ISREG(st.st_mode) ? read_file(fd, st.st_size, ret_log)
                                : -EINVAL;
     close(fd);

@@ -38,6 +38,7 @@ enum gs_page_end {
 };
 
 #define GS_SLOT_DEVICES 512
+#define GS_NO_DEVICES "-" /* Slurm gives GPUs, and this step has none */
 
 struct gs_slot {
     _Atomic uint32_t state;

@@ -232,14 +232,21 @@ static int set_field(struct place *p,
 
 static int unknown_key(struct place *p, const char *key)
 {
+    char names[256] = "";
+    size_t used = 0;
+
+    for (unsigned i = 0; i < GLOBAL_COUNT && used < sizeof(names); i++)
+        used += (size_t)snprintf(
+            names + used, sizeof(names) - used, "%s, ", GLOBALS[i].name);
     return gs_error_set(p->error,
                         EINVAL,
-                        "%s line %u: unknown key %s; allowed are expected_gpus, "
-                        "xid_lookback, and CHECK, CHECK.limit, CHECK.grace, "
-                        "CHECK.retries for the checks listed in gangstart.conf(5)",
+                        "%s line %u: unknown key %s; allowed are %sand CHECK, "
+                        "CHECK.limit, CHECK.grace, CHECK.retries for the checks listed "
+                        "in gangstart.conf(5)",
                         p->file,
                         p->line,
-                        key);
+                        key,
+                        names);
 }
 
 /* Finds what key is of a check: its number, and *ret_field, -1 for the severity. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "error_private.h"
@@ -41,6 +42,7 @@ int gs_policy_load(struct gs_policy *policy,
 {
     const size_t size = GS_POLICY_FILE_MAX + 2;
     char *text = NULL;
+    struct stat info;
     ssize_t got;
     int fd, rc;
 
@@ -50,6 +52,10 @@ int gs_policy_load(struct gs_policy *policy,
         return 0;
     if (fd < 0)
         return gs_error_set(error, errno, "cannot read %s: %s", path, strerror(errno));
+    if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode)) {
+        rc = gs_error_set(error, EINVAL, "%s is not a plain file", path);
+        goto done;
+    }
     text = malloc(size);
     if (!text) {
         rc = gs_error_set(error, ENOMEM, "no memory to read %s", path);

@@ -105,8 +105,10 @@ static bool finish(struct gs_probe_run *probe)
     close(probe->fd);
     probe->fd = -1;
     probe->active = false;
-    if (probe->pid)
+    if (probe->pid) { /* it leads a group: what it has started goes with it */
+        kill(-probe->pid, SIGKILL);
         kill(probe->pid, SIGKILL);
+    }
     return reap(probe, REAP_TRIES);
 }
 

@@ -1,6 +1,7 @@
 /* probeparse.c - lines of GPU readings read back; see probeline.h. The line may come
  * from a broken or foreign program: every length, number and count is checked. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "error_private.h"
@@ -218,7 +219,7 @@ int gs_probe_line_read(const char *line, struct gs_gpus *gpus, struct gs_error *
     } kinds[] = {
         {"gpu", gs_gpu_parse}, {"node", gs_gpus_parse}, {"asking", read_asking}};
     struct gs_json_reader reader = {.at = line};
-    char key[KEY], said[GS_ERROR_SIZE];
+    char key[KEY], said[GS_ERROR_SIZE], begin[61];
     int kind = -EPROTO;
 
     gs_json_enter(&reader, '{');
@@ -228,6 +229,7 @@ int gs_probe_line_read(const char *line, struct gs_gpus *gpus, struct gs_error *
                 kind = kinds[i].read(&reader, gpus);
         if (strcmp(key, "error") == 0
             && gs_json_get_text(&reader, said, sizeof(said))) {
+            clean(said);
             gs_error_set(error, EPROTO, "%s", said);
             kind = GS_PROBE_LINE_ERROR;
         }
@@ -240,9 +242,11 @@ int gs_probe_line_read(const char *line, struct gs_gpus *gpus, struct gs_error *
         gpus->count += kind == GS_PROBE_LINE_GPU;
         return kind;
     }
+    snprintf(begin, sizeof(begin), "%s", line);
+    clean(begin);
     return gs_error_set(error,
                         EPROTO,
                         "gangstart-probe: not a line of it, or one cut short: "
-                        "'%.60s'; is the program named by probe= ours?",
-                        line);
+                        "'%s'; is the program named by probe= ours?",
+                        begin);
 }

@@ -34,13 +34,30 @@ static int make_folder(const char *base,
     return rc < 0 ? rc : gs_spool_own_dir(ret_path, error);
 }
 
+/* One write: lines of several writers never mix. A part of a line is taken back, or it
+ * would spoil the next one. 0 or an errno. */
+static int append(int fd, const char *line, size_t size)
+{
+    struct stat info;
+    ssize_t put;
+
+    if (fstat(fd, &info) < 0)
+        return errno;
+    put = write(fd, line, size);
+    if (put == (ssize_t)size)
+        return 0;
+    if (put < 0)
+        return errno;
+    return ftruncate(fd, info.st_size) < 0 ? errno : ENOSPC;
+}
+
 int gs_spool_event(const char *base,
                    uint32_t job_id,
                    const char *line,
                    struct gs_error *error)
 {
     char path[GS_PATH_SIZE], *whole = NULL;
-    int fd, dir, size, rc = make_folder(base, job_id, path, error);
+    int fd, dir, size, code, rc = make_folder(base, job_id, path, error);
 
     if (rc < 0)
         return rc;
@@ -51,15 +68,17 @@ int gs_spool_event(const char *base,
                 0644);
     if (dir >= 0)
         close(dir);
-    size = asprintf(&whole, "%s\n", line);
-    /* One write: lines of several writers never mix. */
-    if (fd < 0 || size < 0 || write(fd, whole, (size_t)size) != size)
+    size = fd < 0 ? -1 : asprintf(&whole, "%s\n", line);
+    code = fd < 0 ? errno : ENOMEM;
+    if (size >= 0)
+        code = append(fd, whole, (size_t)size);
+    if (code)
         rc = gs_error_set(error,
-                          errno ? errno : EIO,
+                          code,
                           "cannot add to %s/%s: %s",
                           path,
                           GS_EVENTS_FILE,
-                          strerror(errno ? errno : EIO));
+                          strerror(code));
     if (size >= 0)
         free(whole);
     if (fd >= 0)

@@ -235,9 +235,24 @@ static uint64_t may_open(void)
     return denied ? open : 0;
 }
 
+/* The step's GPUs. Those of the job are told for the node of its script only, and a
+ * step of such a job that has none of its own was given none. */
+static void find_granted(spank_t sp, struct gs_slot *slot)
+{
+    static const char *const of_job[] = {"SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE"};
+    char text[8];
+
+    if (spank_getenv(sp, "SLURM_STEP_GPUS", slot->granted, sizeof(slot->granted))
+        == ESPANK_SUCCESS)
+        return;
+    slot->granted[0] = '\0';
+    for (size_t i = 0; i < sizeof(of_job) / sizeof(of_job[0]); i++)
+        if (spank_getenv(sp, of_job[i], text, sizeof(text)) != ESPANK_ENV_NOEXIST)
+            snprintf(slot->granted, sizeof(slot->granted), GS_NO_DEVICES);
+}
+
 static void fill_slot(spank_t sp, struct gs_slot *slot, const struct gs_envplan *plan)
 {
-    static const char *const granted[] = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"};
     int visible = -1;
 
     if (spank_getenv(sp,
@@ -246,10 +261,7 @@ static void fill_slot(spank_t sp, struct gs_slot *slot, const struct gs_envplan 
                      sizeof(slot->visible_devices))
         == ESPANK_SUCCESS)
         visible = gs_visible_count(slot->visible_devices);
-    for (size_t i = 0; i < sizeof(granted) / sizeof(granted[0]); i++)
-        if (spank_getenv(sp, granted[i], slot->granted, sizeof(slot->granted))
-            == ESPANK_SUCCESS)
-            break;
+    find_granted(sp, slot);
     atomic_store(&slot->open, may_open());
     atomic_store(&slot->rank, env_number(sp, "SLURM_PROCID"));
     atomic_store(&slot->node, env_number(sp, "SLURM_NODEID"));

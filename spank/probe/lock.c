@@ -24,6 +24,7 @@ static int open_lock(const char *path)
 {
     const char *slash = strrchr(path, '/');
     char folder[512];
+    int fd;
 
     /* Only the last folder: /run/gangstart is new after each boot. */
     if (slash && slash > path && (size_t)(slash - path) < sizeof(folder)) {
@@ -31,7 +32,16 @@ static int open_lock(const char *path)
         folder[slash - path] = '\0';
         mkdir(folder, 0755);
     }
-    return open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    /* Whoever can open it for reading can lock it, and so keep everybody from looking.
+     */
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0 && fchmod(fd, 0600) < 0) {
+        int code = errno;
+        close(fd);
+        errno = code;
+        return -1;
+    }
+    return fd;
 }
 
 /* Who holds it, as far as the file tells. */

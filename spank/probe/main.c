@@ -43,7 +43,7 @@ static const struct {
 } options[] = {
     {"--library", &asked.library, NULL, "PATH", "use this libnvidia-ml.so.1"},
     {"--sysfs", &asked.sysfs, NULL, "ROOT", "read ROOT/sys and ROOT/proc/driver"},
-    {"--lock", &asked.lock, NULL, "PATH", "lock file (" GS_PROBE_LOCK ")"},
+    {"--lock", &asked.lock, NULL, "PATH", "lock file (root: " GS_PROBE_LOCK ")"},
     {"--conf", &asked.conf, NULL, "PATH", "judge by this gangstart.conf"},
     {"--inforom", NULL, &asked.inforom, "", "validate the InfoROM too: root, seconds"},
     {"--progress", NULL, &asked.progress, "", "a line before each query as well"},
@@ -202,6 +202,8 @@ int main(int argc, char **argv)
         return 0;
     }
     detach();
-    code = gs_probe_lock(asked.lock ? asked.lock : GS_PROBE_LOCK);
+    /* A user's own look is not counted: the lock is root's. */
+    if (asked.lock || geteuid() == 0)
+        code = gs_probe_lock(asked.lock ? asked.lock : GS_PROBE_LOCK);
     return code ? code : probe(&gpus);
 }

@@ -177,6 +177,7 @@ def gpus(gang: Gang, fake_library: Path) -> Iterator[Gpus]:
     """Give every node two sound GPUs, and the plugin a probe that finds them."""
     folder = gang.folder / "gpu"
     folder.mkdir()
-    made = Gpus(folder, fake_library)
+    probe = gang.cluster.directory / "plugin" / "gangstart-probe"
+    made = Gpus(folder, fake_library, probe)
     with gang.plugstack(f"{{ours}} {made.arguments}"):
         yield made

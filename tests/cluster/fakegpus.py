@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import gangstart
 from nvml.wellnode import make_well
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 NODES = ("n1", "n2", "n3", "n4")
-PROBE = Path(gangstart.__file__).with_name("gangstart-probe")
 
 
 class Gpus:
     """The fake GPUs of all nodes, in a folder that every node sees."""
 
-    def __init__(self, folder: Path, library: Path) -> None:
+    def __init__(self, folder: Path, library: Path, probe: Path) -> None:
         self.folder = folder
         self.nodes = {}
         for name in NODES:
@@ -26,7 +27,7 @@ class Gpus:
             self.nodes[name] = make_well(own, copy)
         self.probe = folder / "probe"
         self.probe.write_text(
-            f'#!/bin/sh\nd={folder}/$(uname -n)\necho >>"$d/probed"\nexec {PROBE} "$@" '
+            f'#!/bin/sh\nd={folder}/$(uname -n)\necho >>"$d/probed"\nexec {probe} "$@" '
             '--library "$d/libnvidia-ml.so.1" --sysfs "$d/root" --lock "$d/lock"\n'
         )
         self.probe.chmod(0o755)

@@ -6,8 +6,10 @@ import json
 import os
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import gangstart
 import jsonschema
 from cluster.fakegpus import Gpus
 from cluster.gang import until
@@ -16,7 +18,6 @@ from repo import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from cluster.gang import Gang
 
@@ -34,7 +35,8 @@ class Scripts:
         self.folder = folder
         self.env: dict[str, str] = {}
         (folder / "gpu").mkdir()
-        self.gpus = Gpus(folder / "gpu", library)
+        probe = Path(gangstart.__file__).with_name("gangstart-probe")
+        self.gpus = Gpus(folder / "gpu", library, probe)
         self.program = folder / "gangstart"
         path = os.pathsep.join(sys.path)
         self.write(

@@ -282,3 +282,65 @@ def test_nodes_alike_have_no_findings() -> None:
     told, reasons = compared(made)
     assert reasons == []
     assert len(told.start().splitlines()) == 1
+
+
+def test_a_node_that_came_late_does_not_escape_what_is_required() -> None:
+    made = Gang(nodes=2)
+    made.c.health = REQUIRE
+    made.hello(0)
+    made.hello(1, T0 + 40 * SECOND)
+    for rank in range(4):
+        made.arrive(rank, T0 + 41 * SECOND)
+    found(made, 0, now=T0 + SECOND)
+    assert made.tick(T0 + 60 * SECOND) == lib.GS_WAITING
+    assert lib.gs_gang_next_us(made.c) == T0 + 100 * SECOND
+    found(made, 1, FAIL, now=T0 + 70 * SECOND)
+    assert made.tick(T0 + 70 * SECOND) == lib.GS_REFUSED
+    assert made.c.code == EXIT_UNFIT
+
+
+def test_a_late_node_that_never_tells_ends_the_wait() -> None:
+    made = Gang(nodes=2)
+    made.c.health = REQUIRE
+    made.hello(0)
+    made.hello(1, T0 + 40 * SECOND)
+    for rank in range(4):
+        made.arrive(rank, T0 + 41 * SECOND)
+    found(made, 0, now=T0 + SECOND)
+    assert made.tick(T0 + 60 * SECOND) == lib.GS_WAITING
+    assert made.tick(T0 + 100 * SECOND) == lib.GS_RELEASED
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        b"{foo}",
+        b"{[}}",
+        b'{"a":nonsense,,,:::}',
+        b'{"a":"\xff\xfe"}',
+        b'{"a":01x}',
+        b'{"a":"\\q"}',
+        b'{"a" 1}',
+        b'{"a":1,}',
+        b'{"a":[1 2]}',
+        b'{"a":' + b"[" * 20 + b"]" * 20 + b"}",
+    ],
+)
+def test_what_only_looks_like_json_is_not_kept(record: bytes) -> None:
+    made = gang(RECORD)
+    assert found(made, 0, record=record) == 0
+    assert made.c.nodes[0].health.record == ffi.NULL
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        b"{}",
+        b'{"a":-1.5e+3,"b":[true,false,null,{}],"c":"\\u00e4\\n\xc3\xa4"}',
+        b'{ "a" : [ ] , "b" : { "c" : "d" } }',
+    ],
+)
+def test_json_of_any_shape_is_kept(record: bytes) -> None:
+    made = gang(RECORD)
+    found(made, 0, record=record)
+    assert text(made.c.nodes[0].health.record).encode() == record

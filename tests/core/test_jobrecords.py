@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -147,3 +149,31 @@ def test_the_event_of_a_node_without_gpus(tmp_path: Path, stage: str) -> None:
     else:
         assert made["differences"]["note"] == "no earlier sample of this job"
     lib.gs_jobcheck_clear(check)
+
+
+TWICE = """
+import resource, signal, sys
+from gangstart._core import ffi, lib
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+base, size = sys.argv[1].encode(), int(sys.argv[2])
+assert lib.gs_spool_event(base, 7, b'{"n":1}', ffi.NULL) == 0
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+error = ffi.new("struct gs_error *")
+assert lib.gs_spool_event(base, 7, b"x" * size, error) < 0
+print(ffi.string(error.text).decode())
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+assert lib.gs_spool_event(base, 7, b'{"n":2}', ffi.NULL) == 0
+"""
+
+
+def test_a_line_that_does_not_fit_leaves_no_half_behind(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", TWICE, str(tmp_path), "100"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "No space left on device" in ran.stdout
+    assert lines(tmp_path, 7) == ['{"n":1}', '{"n":2}']

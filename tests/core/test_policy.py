@@ -125,11 +125,15 @@ def test_what_is_no_configuration_is_refused(tmp_path: Path, content: bytes) -> 
         Policy.load(str(path))
 
 
-def test_a_pipe_or_a_folder_in_its_place_does_not_block(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "fifo")
-    assert severity(Policy.load(str(tmp_path / "fifo")), "nvlink") == "fail"
-    with pytest.raises(GangstartError, match="cannot read"):
-        Policy.load(str(tmp_path))
+@pytest.mark.parametrize("kind", ["fifo", "folder"])
+def test_a_pipe_or_a_folder_in_its_place_is_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / kind
+    if kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    with pytest.raises(GangstartError, match=f"{kind} is not a plain file"):
+        Policy.load(str(path))
 
 
 @given(st.text(max_size=200).filter(lambda s: "\0" not in s))
@@ -163,3 +167,10 @@ def test_ids_are_unique_and_every_text_is_there() -> None:
         for field in ("id", "code", "title", "source", "action"):
             assert text(getattr(info, field))
     assert lib.gs_check_find(b"weather") == -1
+
+
+def test_an_unknown_key_is_told_every_key_there_is() -> None:
+    with pytest.raises(GangstartError, match="unknown key x") as told:
+        Policy.parse("x = 1\n")
+    for key in ("expected_gpus", "probe_deadline", "gpu_deadline", "kernel_log"):
+        assert key in told.value.message

@@ -295,3 +295,63 @@ def test_a_probe_that_hangs_for_somebody_else_is_a_driver_that_hangs(
             os.killpg(holder.pid, signal.SIGKILL)
     assert found.verdict == "fail"
     assert f"another gangstart-probe (pid {holder.pid}, in D state)" in found.sentence
+
+
+def twice(node: Node, program: Path, second: str) -> Path:
+    """A probe that does something else when it is called again."""
+    path = node.folder / "twice"
+    mark = node.folder / "called"
+    path.write_text(
+        f"#!/bin/sh\nif [ -e {mark} ]; then {second}; fi\n: >{mark}\n"
+        f'exec {program} "$@"\n'
+    )
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("second", ["exit 1", "echo rubbish; exit 0", "sleep 60"])
+def test_what_a_first_look_found_holds_when_the_second_fails(
+    well: Node, program: Path, second: str
+) -> None:
+    well.gpus[1]["ecc_total.1.0"] = 3
+    well.write()
+    conf = well.folder / "gangstart.conf"
+    conf.write_text("init_deadline = 1\n")
+    here = place(well, twice(well, program, second), conf=str(conf))
+    found = measure("prolog", place=here)
+    assert found.verdict == "fail"
+    assert "GPU 1 (0000:db:00.0)" in found.sentence
+    assert len(found.event["gpus"]) == 2
+    assert found.event["note"], "why there was no second look"
+
+
+def test_a_second_look_that_finds_nothing_clears_the_first(
+    well: Node, program: Path
+) -> None:
+    calm = well.state.read_text()
+    well.gpus[1]["ecc_total.1.0"] = 3
+    well.write()
+    (well.folder / "calm").write_text(calm)
+    calm_down = f"cp {well.folder}/calm {well.state}"
+    found = measure("prolog", place=place(well, twice(well, program, calm_down)))
+    assert (found.verdict, found.event["looks"]) == ("ok", 2)
+
+
+def test_a_site_that_reads_no_log_misses_nothing(well: Node, program: Path) -> None:
+    conf = well.folder / "gangstart.conf"
+    conf.write_text("kernel_log = none\n")
+    here = replace(place(well, program, conf=str(conf)), kernel_log=None)
+    assert measure("start", place=here).verdict == "ok"
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/urandom", "/"])
+def test_what_is_no_kernel_log_is_refused(well: Node, program: Path, path: str) -> None:
+    found = measure("start", place=place(well, program, kernel_log=path))
+    assert f"{path} cannot be read" in found.event["kernel_log_note"]
+
+
+def test_nobody_else_can_hold_the_lock(well: Node, program: Path) -> None:
+    lock = well.folder / "lock"
+    lock.touch(mode=0o644)
+    assert look(well, program).verdict == "ok"
+    assert lock.stat().st_mode & 0o777 == 0o600
