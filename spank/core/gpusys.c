@@ -101,22 +101,62 @@ bool gs_sys_module(const char *root, const char *name)
     return gs_sys_read(path, state, sizeof(state)) == 0 && strcmp(state, "live") == 0;
 }
 
-/* VGA, 3D and other display controllers, and processing accelerators. */
-static bool is_gpu(const char *root, const char *device, const char *vendor)
-{
-    static const char *const classes[] = {"0x0300", "0x0302", "0x0380", "0x1200"};
-    char path[GS_SYS_PATH], text[GS_SYS_TEXT];
+/* 3D and other display controllers, processing accelerators; last, VGA controllers,
+ * which every server has for its console. */
+static const char *const CLASSES[] = {"0x0302", "0x0380", "0x1200", "0x0300"};
 
-    snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/%s/vendor", root, device);
-    if (gs_sys_read(path, text, sizeof(text)) < 0 || strcmp(text, vendor) != 0)
+static bool bus_text(const char *root,
+                     const char *device,
+                     const char *file,
+                     char ret_text[GS_SYS_TEXT])
+{
+    char path[GS_SYS_PATH];
+
+    snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/%s/%s", root, device, file);
+    return gs_sys_read(path, ret_text, GS_SYS_TEXT) == 0;
+}
+
+/* Whether a device is of one of the first classes. */
+static bool is_class(const char *root, const char *device, size_t count)
+{
+    char text[GS_SYS_TEXT];
+
+    if (!bus_text(root, device, "class", text))
         return false;
-    snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/%s/class", root, device);
-    if (gs_sys_read(path, text, sizeof(text)) < 0)
-        return false;
-    for (size_t i = 0; i < COUNT(classes); i++)
-        if (strncmp(text, classes[i], strlen(classes[i])) == 0)
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(text, CLASSES[i], strlen(CLASSES[i])) == 0)
             return true;
     return false;
+}
+
+static bool is_gpu(const char *root, const char *device, const char *vendor)
+{
+    char text[GS_SYS_TEXT];
+
+    return bus_text(root, device, "vendor", text) && strcmp(text, vendor) == 0
+           && is_class(root, device, COUNT(CLASSES));
+}
+
+bool gs_bus_other(const char *root, char ret_vendor[GS_GPU_TEXT])
+{
+    char path[GS_SYS_PATH], vendor[GS_SYS_TEXT], pci[GS_GPU_TEXT];
+    const struct dirent *entry;
+    bool found = false;
+    DIR *folder;
+
+    snprintf(path, sizeof(path), "%s/sys/bus/pci/devices", root);
+    folder = opendir(path);
+    while (folder && !found && (entry = readdir(folder))) {
+        found = gs_pci_normal(entry->d_name, pci)
+                && is_class(root, entry->d_name, COUNT(CLASSES) - 1)
+                && bus_text(root, entry->d_name, "vendor", vendor)
+                && strcmp(vendor, "0x10de") != 0 && strcmp(vendor, "0x1002") != 0;
+    }
+    if (folder)
+        closedir(folder);
+    if (found)
+        gs_gpu_text(ret_vendor, vendor, strlen(vendor));
+    return found;
 }
 
 static int by_address(const void *a, const void *b)

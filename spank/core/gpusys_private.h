@@ -39,4 +39,7 @@ struct gs_bus {
 /* Looks through root/sys/bus/pci/devices. vendor: "0x10de" (NVIDIA), "0x1002" (AMD). */
 void gs_bus_read(const char *root, const char *vendor, struct gs_bus *ret_bus);
 
+/* Whether there is an accelerator of another vendor than NVIDIA and AMD, and whose. */
+bool gs_bus_other(const char *root, char ret_vendor[GS_GPU_TEXT]);
+
 #endif

@@ -23,24 +23,26 @@ const char *gs_stage_name(enum gs_stage stage)
     return (unsigned)stage < GS_STAGES ? STAGES[stage] : "";
 }
 
-/* Whether this node has, or should have, anything to look at. Costs a walk through
- * /sys, so that a node without GPUs starts no program. */
-static bool has_gpus(const struct gs_health *health)
+/* Whether this node has GPUs of a vendor that the probe knows. A walk through /sys, so
+ * that a node without GPUs starts no program. */
+static bool has_gpus(const char *root)
 {
     static const char *const vendors[] = {"0x10de", "0x1002"};
-    const char *root = health->ask.probe.root ? health->ask.probe.root : "";
-    const struct gs_policy *policy = health->ask.policy;
     struct gs_bus bus;
 
-    if (health->ask.expected > 0 || policy->expected_gpus > 0
-        || (health->ask.devices && health->ask.devices[0]))
-        return true;
     for (size_t i = 0; i < sizeof(vendors) / sizeof(vendors[0]); i++) {
         gs_bus_read(root, vendors[i], &bus);
         if (bus.count > 0)
             return true;
     }
     return false;
+}
+
+/* Whether it should have some. */
+static bool wants_gpus(const struct gs_health *health)
+{
+    return health->ask.expected > 0 || health->ask.policy->expected_gpus > 0
+           || (health->ask.devices && health->ask.devices[0]);
 }
 
 static void finish(struct gs_health *health, int64_t now_us)
@@ -90,6 +92,8 @@ static void set_deadlines(struct gs_health *health)
 struct gs_health *gs_health_start(const struct gs_health_ask *ask, int64_t now_us)
 {
     struct gs_health *health = calloc(1, sizeof(*health));
+    const char *root = ask->probe.root ? ask->probe.root : "";
+    char vendor[GS_GPU_TEXT];
 
     if (!health)
         return NULL;
@@ -99,7 +103,14 @@ struct gs_health *gs_health_start(const struct gs_health_ask *ask, int64_t now_u
     health->probe.fd = -1;
     gs_gpus_init(&health->gpus);
     set_deadlines(health);
-    if (!has_gpus(health)) {
+    if (!has_gpus(root) && gs_bus_other(root, vendor)) {
+        struct gs_error error;
+        gs_error_set(&error,
+                     0,
+                     "GPUs of PCI vendor %s are not looked at: only NVIDIA's and AMD's",
+                     vendor);
+        not_known(health, error.text, now_us);
+    } else if (!has_gpus(root) && !wants_gpus(health)) {
         health->none = true;
         finish(health, now_us);
     } else if (!ask->probe.program) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -355,3 +356,16 @@ def test_nobody_else_can_hold_the_lock(well: Node, program: Path) -> None:
     lock.touch(mode=0o644)
     assert look(well, program).verdict == "ok"
     assert lock.stat().st_mode & 0o777 == 0o600
+
+
+def test_another_vendors_gpus_are_unknown_and_never_missing(
+    well: Node, program: Path
+) -> None:
+    shutil.rmtree(well.root / "sys/bus/pci/devices")
+    well.device("0000:3a:00.0", vendor="0x8086", kind="0x038000")
+    found = look(well, program, devices=["0"])
+    assert (found.verdict, found.drain) == ("unknown", False)
+    assert "PCI vendor 0x8086" in found.sentence
+    shutil.rmtree(well.root / "sys/bus/pci/devices")
+    well.device("0000:03:00.0", vendor="0x1a03", kind="0x030000")
+    assert look(well, program).none, "a server's console is no GPU"
