@@ -22,6 +22,8 @@ NAMES = (
 PLACE = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "61234"}
 OURS = {"GANGSTART_STEP": "7.1", "GANGSTART_MASTER": "10.0.0.1 61234"}
 ANNOUNCED = core.EnvFacts(step="7.1", master_addr="10.0.0.1", master_port=61234)
+INNER = replace(ANNOUNCED, step="7.2")
+NONE: Mapping[str, str | None] = {}
 BLOCK = [[0, 1, 2], [3, 4]]  # ranks of n1 and of n2
 
 
@@ -45,14 +47,15 @@ def slurm(layout: list[list[int]], rank: int, **changes: str | None) -> dict[str
     return {k: v for k, v in env.items() if changes.get(k, "") is not None}
 
 
-def facts(env: str, **changes: Any) -> core.EnvFacts:
+def facts(env: str, base: core.EnvFacts = ANNOUNCED) -> core.EnvFacts:
     """What is known of a step that asked for these presets."""
     spec = core.parse_spec(f"env={env}")
-    made = replace(ANNOUNCED, presets=spec.env_presets, without=spec.env_without)
-    return replace(made, **changes)
+    return replace(base, presets=spec.env_presets, without=spec.env_without)
 
 
-def given(env: str, rank: int = 3, **changes: str | None) -> core.EnvPlan:
+def given(
+    env: str, rank: int = 3, changes: Mapping[str, str | None] = NONE
+) -> core.EnvPlan:
     """The plan for a rank of the uneven step."""
     return core.env_plan(slurm(BLOCK, rank, **changes), facts(env))
 
@@ -173,12 +176,12 @@ def test_every_variable_can_be_left_out_and_all_at_once_still_fit_a_spec() -> No
 
 @pytest.mark.parametrize("leave", ["HOROVOD_CONTROLLER", "HOROVOD_CROSS_SIZE"])
 def test_a_left_out_variable_is_the_users_whatever_it_says(leave: str) -> None:
-    made = given(f"horovod-{leave}", **{leave: "mine"})
+    made = given(f"horovod-{leave}", 3, {leave: "mine"})
     assert leave not in {**made.set, **made.keep}
     assert len(made.set) == len(EXPECTED["horovod"]) - 1 + len(OURS)
 
 
-CHOICES = {
+CHOICES: dict[str, str | None] = {
     "HOROVOD_CONTROLLER": "mpi",
     "HOROVOD_GLOO_RENDEZVOUS_PORT": "4711",
     "JAX_COORDINATOR_ADDRESS": "n1-ib:4712",
@@ -189,14 +192,14 @@ ALL = "torch+horovod+tensorflow+jax"
 
 
 def test_a_users_choices_are_kept_and_named() -> None:
-    made = given(ALL, **CHOICES)
+    made = given(ALL, 3, CHOICES)
     assert made.keep == CHOICES
     assert made.set["GANGSTART_KEPT"].split() == list(CHOICES)
     assert made.warnings == ("UNEVEN_TASKS",)
 
 
 def test_what_is_a_fact_is_replaced_with_a_warning() -> None:
-    made = given("horovod", HOROVOD_RANK="9", HOROVOD_SIZE="99")
+    made = given("horovod", 3, {"HOROVOD_RANK": "9", "HOROVOD_SIZE": "99"})
     assert made.set["HOROVOD_RANK"] == "3"
     assert {"ENV_REPLACED", "WORLD_MISMATCH"} <= set(made.warnings)
     assert "HOROVOD_RANK=9 was set before; the step's value is 3" in made.message
@@ -204,10 +207,10 @@ def test_what_is_a_fact_is_replaced_with_a_warning() -> None:
 
 def test_an_inner_step_keeps_the_users_choices_and_removes_the_rest() -> None:
     outer = slurm(BLOCK, 3, **CHOICES)
-    inside = {**given(ALL, **CHOICES).apply(outer), "SLURM_STEP_ID": "2"}
-    kept = core.env_plan(inside, facts(ALL, step="7.2"))
+    inside = {**given(ALL, 3, CHOICES).apply(outer), "SLURM_STEP_ID": "2"}
+    kept = core.env_plan(inside, facts(ALL, INNER))
     assert kept.keep == CHOICES
-    off = core.env_plan(inside, facts("none", step="7.2", gang_on=False))
+    off = core.env_plan(inside, replace(facts("none", INNER), gang_on=False))
     assert not set(off.unset) & set(CHOICES)
     assert {"RANK", "HOROVOD_RANK", "JAX_PROCESS_ID", "GANGSTART_KEPT"} <= set(
         off.unset
@@ -219,11 +222,11 @@ def test_an_inner_step_takes_nothing_of_an_outer_for_the_users() -> None:
     outer = slurm(BLOCK, 3)
     inside = {**given(ALL).apply(outer), "SLURM_STEP_ID": "2"}
     assert "GANGSTART_KEPT" not in inside
-    other = facts(ALL, step="7.2", master_addr="10.0.0.9", master_port=2000)
+    other = facts(ALL, replace(INNER, master_addr="10.0.0.9", master_port=2000))
     made = core.env_plan(inside, other)
     assert made.keep == {}
     assert made.set["JAX_COORDINATOR_ADDRESS"] == "10.0.0.9:2000"
-    bare = core.env_plan(inside, facts("none", step="7.2"))
+    bare = core.env_plan(inside, facts("none", INNER))
     gone = {n for n in given(ALL).set if not n.startswith("GANGSTART_")}
     assert gone <= set(bare.unset)
 
@@ -249,11 +252,11 @@ def test_cross_ranks_count_only_nodes_that_have_the_local_rank(
 def test_unknown_cross_ranks_refuse_the_start_and_say_what_to_leave_out(
     changes: dict[str, str | None],
 ) -> None:
-    made = given("horovod", **changes)
+    made = given("horovod", 3, changes)
     assert (made.outcome, made.exit_code, made.set) == ("fail", 78, {})
     assert "env=horovod-HOROVOD_CROSS_RANK-HOROVOD_CROSS_SIZE" in made.message
     left = "horovod-HOROVOD_CROSS_RANK-HOROVOD_CROSS_SIZE"
-    assert given(left, **changes).outcome == "inject"
+    assert given(left, 3, changes).outcome == "inject"
 
 
 def test_in_a_heterogeneous_step_the_node_is_found_by_its_name() -> None:
@@ -269,7 +272,9 @@ def test_in_a_heterogeneous_step_the_node_is_found_by_its_name() -> None:
 
 
 def test_an_ipv6_coordinator_has_brackets() -> None:
-    made = core.env_plan(slurm(BLOCK, 0), facts("jax", master_addr="fd00::1"))
+    made = core.env_plan(
+        slurm(BLOCK, 0), facts("jax", replace(ANNOUNCED, master_addr="fd00::1"))
+    )
     assert made.set["JAX_COORDINATOR_ADDRESS"] == "[fd00::1]:61234"
 
 
@@ -298,7 +303,7 @@ def test_tensorflow_gets_every_tasks_node_and_port_and_its_own_number() -> None:
 def test_tensorflows_ports_follow_master_port_in_the_steps_order() -> None:
     order = core.port_candidates(core.PortRules(), 7, 1)
     first = [next(order) for _ in range(6)]
-    at = facts("tensorflow", master_port=first[1])
+    at = replace(facts("tensorflow"), master_port=first[1])
     workers = tf_config(core.env_plan(slurm(BLOCK, 0), at))["cluster"]["worker"]
     ports = [int(w.split(":")[1]) for w in workers]
     assert ports == [*first[2:5], *first[2:4]]
@@ -306,7 +311,7 @@ def test_tensorflows_ports_follow_master_port_in_the_steps_order() -> None:
 
 def test_tensorflows_ports_come_from_the_sites_and_spare_master_port() -> None:
     inside = range(20000, 20004)
-    at = facts("tensorflow", ports=(20000, 20003), master_port=20002)
+    at = replace(facts("tensorflow"), ports=(20000, 20003), master_port=20002)
     workers = tf_config(core.env_plan(slurm(BLOCK, 0), at))["cluster"]["worker"]
     ports = {int(w.split(":")[1]) for w in workers}
     assert ports == set(inside) - {20002}
@@ -352,11 +357,13 @@ def test_tensorflows_list_is_in_rank_order_however_ranks_are_dealt(
 def test_a_layout_that_is_not_proven_is_refused_but_for_the_users_own(
     words: dict[str, str | None],
 ) -> None:
-    made = given("tensorflow", 3, **words)
+    made = given("tensorflow", 3, words)
     assert (made.outcome, made.exit_code, made.set) == ("fail", 78, {})
     assert "env=tensorflow-TF_CONFIG" in made.message
-    assert given("tensorflow", 3, TF_CONFIG="{}", **words).keep == {"TF_CONFIG": "{}"}
-    assert given("tensorflow-TF_CONFIG", 3, **words).outcome == "inject"
+    assert given("tensorflow", 3, {"TF_CONFIG": "{}", **words}).keep == {
+        "TF_CONFIG": "{}"
+    }
+    assert given("tensorflow-TF_CONFIG", 3, words).outcome == "inject"
 
 
 def large(tasks: int) -> core.EnvPlan:
