@@ -121,12 +121,11 @@ static int row_add(struct gs_envplan *plan,
                    const char *value)
 {
     struct gs_planvar *row = &plan->var[plan->vars];
+    char *copy = strdup(value);
 
-    row->value = strdup(value);
-    if (!row->value)
+    if (!copy)
         return -ENOMEM;
-    row->var = var;
-    row->action = action;
+    *row = (struct gs_planvar){.var = var, .action = action, .value = copy};
     snprintf(row->name, sizeof(row->name), "%s", gs_env_var_name(var));
     plan->vars++;
     return 0;
