@@ -16,6 +16,7 @@
 
 #define MASTER_TRIES 256 /* MASTER_PORT is one of the first ports, or the user's */
 #define NAME_SIZE sizeof("TF_CONFIG=")
+#define FIVE_DIGITS 10000
 
 struct seat {
     uint32_t node, local; /* place in the node list, number on that node */
@@ -23,7 +24,7 @@ struct seat {
 
 struct layout {
     struct seat *seats; /* one per rank */
-    uint16_t *ports;    /* one per task of the fullest node */
+    uint16_t *ports;    /* one per task of the fullest node, and one to spare */
     uint32_t most;      /* how many that are */
 };
 
@@ -89,13 +90,12 @@ static int seats_check(struct gs_draft *d, const struct layout *layout)
     const struct gs_stepinfo *info = &d->info;
 
     for (uint32_t local = 0; local < info->local_world; local++) {
-        const struct seat *seat;
+        uint32_t rank = info->local_ranks ? info->local_ranks[local] : info->rank;
 
         if (!info->local_ranks && local != info->local_rank)
             continue;
-        seat =
-            &layout->seats[info->local_ranks ? info->local_ranks[local] : info->rank];
-        if (seat->node != info->place || seat->local != local)
+        if (rank >= info->world || layout->seats[rank].node != info->place
+            || layout->seats[rank].local != local)
             return layout_unknown(d);
     }
     return 0;
@@ -126,14 +126,16 @@ static uint32_t after_master(const struct gs_draft *d, uint16_t master)
     return 0;
 }
 
-/* The first ports after MASTER_PORT in that order, which starts over at its end. */
+/* The first ports after MASTER_PORT in that order, which starts over at its end. A
+ * MASTER_PORT that is still to be chosen has to find one as well. */
 static int ports_pick(struct gs_draft *d, struct layout *layout)
 {
     uint16_t port = 0, master = (uint16_t)strtoul(d->master.port, NULL, 10);
     uint32_t start = after_master(d, master), place = start, count = 0;
+    uint32_t want = layout->most + (start == 0);
     bool over = start == 0;
 
-    while (count < layout->most) {
+    while (count < want) {
         bool there = port_at(d, place++, &port);
 
         if (!there && !over) {
@@ -146,7 +148,7 @@ static int ports_pick(struct gs_draft *d, struct layout *layout)
                                 "node, and there are %u; widen ports= in "
                                 "plugstack.conf, or ask for env=tensorflow-TF_CONFIG",
                                 layout->most,
-                                count);
+                                count - (count && start == 0));
         } else if (port != master) {
             layout->ports[count++] = port;
         }
@@ -166,22 +168,26 @@ static int too_long(struct gs_draft *d)
                         GS_ENV_STRING_MAX);
 }
 
+/* Judged as if all ports had five digits, since MASTER_PORT may still change. */
 static int json_write(struct gs_draft *d,
                       const struct layout *layout,
                       struct gs_strbuf *out)
 {
     const struct gs_stepinfo *info = &d->info;
+    size_t spare = NAME_SIZE;
 
     gs_strbuf_add(out, "{\"cluster\": {\"worker\": [");
-    for (uint32_t rank = 0; rank < info->world && out->used < GS_ENV_STRING_MAX; rank++)
-        gs_strbuf_add(out,
-                      "%s\"%s:%u\"",
-                      rank ? ", " : "",
-                      info->hosts.name[layout->seats[rank].node],
-                      layout->ports[layout->seats[rank].local]);
+    for (uint32_t rank = 0; rank < info->world && out->used < GS_ENV_STRING_MAX;
+         rank++) {
+        uint16_t port = layout->ports[layout->seats[rank].local];
+        const char *host = info->hosts.name[layout->seats[rank].node];
+
+        gs_strbuf_add(out, "%s\"%s:%u\"", rank ? ", " : "", host, port);
+        spare += port < FIVE_DIGITS;
+    }
     gs_strbuf_add(
         out, "]}, \"task\": {\"type\": \"worker\", \"index\": %u}}", info->rank);
-    return out->used + NAME_SIZE > GS_ENV_STRING_MAX ? too_long(d) : 0;
+    return out->used + spare > GS_ENV_STRING_MAX ? too_long(d) : 0;
 }
 
 int gs_tfconfig_write(struct gs_draft *d, struct gs_strbuf *out)
@@ -192,7 +198,7 @@ int gs_tfconfig_write(struct gs_draft *d, struct gs_strbuf *out)
     if (d->info.world > GS_ENV_STRING_MAX / sizeof("\"n:1024\","))
         return too_long(d);
     layout.seats = calloc(d->info.world, sizeof(*layout.seats));
-    layout.ports = calloc(d->info.world, sizeof(*layout.ports));
+    layout.ports = calloc(d->info.world + 1, sizeof(*layout.ports));
     rc = layout.seats && layout.ports ? seats_deal(d, &layout) : -ENOMEM;
     if (rc == 0)
         rc = seats_check(d, &layout);

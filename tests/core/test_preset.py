@@ -315,10 +315,12 @@ def test_tensorflows_ports_come_from_the_sites_and_spare_master_port() -> None:
     workers = tf_config(core.env_plan(slurm(BLOCK, 0), at))["cluster"]["worker"]
     ports = {int(w.split(":")[1]) for w in workers}
     assert ports == set(inside) - {20002}
-    few = core.env_plan(slurm(BLOCK, 0), replace(at, ports=(20000, 20002)))
-    assert (few.outcome, few.exit_code) == ("fail", 78)
-    assert "TF_CONFIG needs 3 ports" in few.message
-    assert "there are 2" in few.message
+    for master in (20002, 65535):  # the latter is still to be chosen from them
+        short = replace(at, ports=(20000, 20002), master_port=master)
+        few = core.env_plan(slurm(BLOCK, 0), short)
+        assert (few.outcome, few.exit_code) == ("fail", 78)
+        assert "TF_CONFIG needs 3 ports beside MASTER_PORT" in few.message
+        assert "there are 2" in few.message
 
 
 @pytest.mark.parametrize(
@@ -352,6 +354,7 @@ def test_tensorflows_list_is_in_rank_order_however_ranks_are_dealt(
         {"SLURM_DISTRIBUTION": "plane"},
         {"SLURM_DISTRIBUTION": "odd"},
         {"SLURM_STEP_TASKS_PER_NODE": None},
+        {"SLURM_GTIDS": "3,99"},
     ],
 )
 def test_a_layout_that_is_not_proven_is_refused_but_for_the_users_own(
