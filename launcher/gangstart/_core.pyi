@@ -98,10 +98,17 @@ class _Lib:
     GS_CLOCK_BOOT: int
     GS_CLOCK_NONE: int
     GS_CLOCK_WALL: int
+    GS_ENV_ACCELERATE: int
+    GS_ENV_ADDR_SIZE: int
+    GS_ENV_DEEPSPEED: int
+    GS_ENV_HOROVOD: int
+    GS_ENV_JAX: int
+    GS_ENV_LIGHTNING: int
     GS_ENV_NAME_SIZE: int
     GS_ENV_NONE: int
+    GS_ENV_STRING_MAX: int
+    GS_ENV_TENSORFLOW: int
     GS_ENV_TORCH: int
-    GS_ENV_VALUE_SIZE: int
     GS_ERROR_SIZE: int
     GS_FAIL: int
     GS_FAIL_ASKED: int
@@ -326,21 +333,50 @@ class _Lib:
     GS_TASK_ENDED: int
     GS_TEXT_SIZE: int
     GS_UNKNOWN: int
+    GS_VALUE_COORDINATOR: int
+    GS_VALUE_COUNT: int
+    GS_VALUE_CROSS_RANK: int
+    GS_VALUE_CROSS_SIZE: int
+    GS_VALUE_DEVICES: int
+    GS_VALUE_GLOO: int
+    GS_VALUE_HOSTNAME: int
+    GS_VALUE_KEPT: int
     GS_VALUE_LOCAL_RANK: int
     GS_VALUE_LOCAL_WORLD_SIZE: int
     GS_VALUE_MASTER: int
     GS_VALUE_MASTER_ADDR: int
     GS_VALUE_MASTER_PORT: int
+    GS_VALUE_NODES: int
     GS_VALUE_NODE_RANK: int
     GS_VALUE_RANK: int
     GS_VALUE_REPORT: int
     GS_VALUE_STEP: int
     GS_VALUE_T0: int
+    GS_VALUE_TF_CONFIG: int
     GS_VALUE_WORLD_SIZE: int
     GS_VAR_COUNT: int
+    GS_VAR_CROSS_RANK: int
+    GS_VAR_CROSS_SIZE: int
     GS_VAR_GROUP_RANK: int
+    GS_VAR_HOROVOD_ADDR: int
+    GS_VAR_HOROVOD_CONTROLLER: int
+    GS_VAR_HOROVOD_CPU_OPERATIONS: int
+    GS_VAR_HOROVOD_CROSS_RANK: int
+    GS_VAR_HOROVOD_CROSS_SIZE: int
+    GS_VAR_HOROVOD_HOSTNAME: int
+    GS_VAR_HOROVOD_LOCAL_RANK: int
+    GS_VAR_HOROVOD_LOCAL_SIZE: int
+    GS_VAR_HOROVOD_PORT: int
+    GS_VAR_HOROVOD_RANK: int
+    GS_VAR_HOROVOD_SIZE: int
+    GS_VAR_JAX_COORDINATOR: int
+    GS_VAR_JAX_DEVICES: int
+    GS_VAR_JAX_NUM_PROCESSES: int
+    GS_VAR_JAX_PROCESS_ID: int
     GS_VAR_KEEP: int
+    GS_VAR_KEPT: int
     GS_VAR_LOCAL_RANK: int
+    GS_VAR_LOCAL_SIZE: int
     GS_VAR_LOCAL_WORLD_SIZE: int
     GS_VAR_MASTER: int
     GS_VAR_MASTER_ADDR: int
@@ -351,6 +387,7 @@ class _Lib:
     GS_VAR_SET: int
     GS_VAR_STEP: int
     GS_VAR_T0: int
+    GS_VAR_TF_CONFIG: int
     GS_VAR_UNSET: int
     GS_VAR_WORLD_SIZE: int
     GS_VERDICTS: int
@@ -386,10 +423,13 @@ class _Lib:
     def gs_check_get(self, *args: object) -> CData: ...
     def gs_counts_free(self, counts: CData) -> None: ...
     def gs_env_preset_next(self, n: int, ret_name: CData, ret_bit: CData) -> bool: ...
+    def gs_env_value_why(self, value: int) -> CData: ...
+    def gs_env_var_keeps(self, var: int) -> bool: ...
     def gs_env_var_name(self, var: int) -> CData: ...
     def gs_env_var_presets(self, var: int) -> int: ...
     def gs_env_var_value(self, var: int) -> int: ...
     def gs_envfacts_init(self, facts: CData) -> None: ...
+    def gs_envplan_clear(self, plan: CData) -> None: ...
     def gs_envplan_make(
         self, env: CData, facts: CData, ret_plan: CData, error: CData
     ) -> int: ...

@@ -47,6 +47,11 @@ COMMANDS = (
         "this node: GPUs, leftovers of ended jobs, open dashboards, RDMA links",
     ),
     Command(
+        "env",
+        "gangstart.envcommand:main",
+        "the variables that gang start gives this task, and why",
+    ),
+    Command(
         "cluster",
         "gangstart.cluster.command:main",
         "a private multi-node Slurm on this machine, to try and test with",

@@ -267,6 +267,7 @@ class EnvFacts:
     t0: float = 0.0
     presets: int = lib.GS_ENV_TORCH
     without: int = 0
+    ports: tuple[int, int] = (0, 0)  # ports= of the site, 0 0 = any
     gpus_required: bool = False
     visible: Sequence[str] | None = None
     local_gpus: Mapping[int, Sequence[str]] = field(default_factory=dict)
@@ -284,6 +285,7 @@ class EnvPlan:
     set: Mapping[str, str]
     keep: Mapping[str, str]
     unset: tuple[str, ...]
+    why: Mapping[str, str]  # of each of these, what it is and where it comes from
 
     def apply(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return the environment after the plan; a refused start changes nothing."""
@@ -326,6 +328,7 @@ def _c_facts(keep: Keeper, facts: EnvFacts) -> CData:
     made.report = keep.string(facts.report)
     made.t0 = facts.t0
     made.presets, made.without = facts.presets, facts.without
+    made.port_lo, made.port_hi = facts.ports
     made.gpus_required = facts.gpus_required
     if facts.visible is not None:
         made.visible = keep.strings(facts.visible)
@@ -346,9 +349,10 @@ def env_plan(env: Mapping[str, str], facts: EnvFacts) -> EnvPlan:
     c_facts = _c_facts(keep, facts)
     check(lib.gs_envplan_make(_c_env(keep, env), c_facts, plan, error), error)
     rows = [
-        (plan.var[i].action, text(plan.var[i].name), text(plan.var[i].value))
-        for i in range(plan.vars)
+        (row.action, text(row.name), text(row.value), row.var)
+        for row in plan.var[0 : plan.vars]
     ]
+    lib.gs_envplan_clear(plan)
     bits = [1 << i for i in range(32) if plan.warnings & 1 << i]
     return EnvPlan(
         outcome=OUTCOMES[plan.outcome],
@@ -356,9 +360,13 @@ def env_plan(env: Mapping[str, str], facts: EnvFacts) -> EnvPlan:
         exit_code=plan.exit_code,
         warnings=tuple(text(lib.gs_plan_warning_name(b)) for b in bits),
         message=text(plan.text),
-        set={n: v for a, n, v in rows if a == lib.GS_VAR_SET},
-        keep={n: v for a, n, v in rows if a == lib.GS_VAR_KEEP},
-        unset=tuple(n for a, n, _ in rows if a == lib.GS_VAR_UNSET),
+        set={n: v for a, n, v, _ in rows if a == lib.GS_VAR_SET},
+        keep={n: v for a, n, v, _ in rows if a == lib.GS_VAR_KEEP},
+        unset=tuple(n for a, n, _, _ in rows if a == lib.GS_VAR_UNSET),
+        why={
+            n: text(lib.gs_env_value_why(lib.gs_env_var_value(v)))
+            for _, n, _, v in rows
+        },
     )
 
 

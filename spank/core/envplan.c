@@ -1,25 +1,17 @@
 /* envplan.c - what one task gets; see envplan.h.
  *
  * Reads the step (stepinfo.c), decides where the ranks meet (masterpick.c), looks at
- * the GPUs (gpubind.c) and writes the list of variables. Pure: the caller applies the
- * plan.
+ * the GPUs (gpubind.c) and writes the list of variables, each with its value
+ * (envvalue.c) and whose it is (envstale.c). Pure: the caller applies the plan.
  */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "envplan_private.h"
 #include "error_private.h"
-
-struct draft {
-    const char *const *env;
-    const struct gs_envfacts *facts;
-    struct gs_stepinfo info;
-    struct gs_master master;
-    bool has_master;
-    struct gs_envplan *plan;
-};
 
 _Static_assert(GS_VAR_COUNT <= sizeof(((struct gs_envplan *)0)->var)
                                    / sizeof(((struct gs_envplan *)0)->var[0]),
@@ -47,6 +39,13 @@ const char *gs_env_get(const char *const *env, const char *name)
     return NULL;
 }
 
+void gs_envplan_clear(struct gs_envplan *plan)
+{
+    for (uint32_t i = 0; i < plan->vars; i++)
+        free(plan->var[i].value);
+    plan->vars = 0;
+}
+
 int gs_plan_fail(struct gs_envplan *plan,
                  enum gs_plan_reason reason,
                  const char *format,
@@ -57,7 +56,7 @@ int gs_plan_fail(struct gs_envplan *plan,
     plan->outcome = GS_PLAN_FAIL;
     plan->reason = reason;
     plan->exit_code = reason == GS_REASON_DUPLICATE_GPU ? GS_EXIT_NODE : GS_EXIT_CONFIG;
-    plan->vars = 0;
+    gs_envplan_clear(plan);
     va_start(args, format);
     vsnprintf(plan->text, sizeof(plan->text), format, args);
     va_end(args);
@@ -90,147 +89,88 @@ static void text_clean(char *text)
             *text = '?';
 }
 
-/* The n-th word of GANGSTART_MASTER, compared with a value. */
-static bool recorded(const char *record, int n, const char *value)
-{
-    size_t len;
-
-    for (; n > 0; n--) {
-        record += strcspn(record, " ");
-        record += strspn(record, " ");
-    }
-    len = strcspn(record, " ");
-    return len == strlen(value) && memcmp(record, value, len) == 0;
-}
-
-bool gs_env_is_stale(const char *const *env, const char *step, enum gs_env_var var)
-{
-    const char *marker = gs_env_get(env, gs_env_var_name(GS_VAR_STEP));
-    const char *record = gs_env_get(env, gs_env_var_name(GS_VAR_MASTER));
-    const char *value = gs_env_get(env, gs_env_var_name(var));
-
-    if (!marker || (step && strcmp(marker, step) == 0) || !value)
-        return false;
-    if (gs_env_var_value(var) == GS_VALUE_MASTER_ADDR)
-        return record && recorded(record, 0, value);
-    if (gs_env_var_value(var) == GS_VALUE_MASTER_PORT)
-        return record && recorded(record, 1, value);
-    return true;
-}
-
-uint32_t gs_envplan_stale(const char *const *env,
-                          const char *step,
-                          char names_out[][GS_ENV_NAME_SIZE],
-                          uint32_t max)
-{
-    uint32_t count = 0;
-
-    for (uint32_t var = 0; var < GS_VAR_COUNT && count < max; var++)
-        if (gs_env_is_stale(env, step, var))
-            snprintf(names_out[count++], GS_ENV_NAME_SIZE, "%s", gs_env_var_name(var));
-    return count;
-}
-
-static bool is_wanted(const struct draft *d, enum gs_env_var var)
+static bool is_wanted(const struct gs_draft *d, enum gs_env_var var)
 {
     uint32_t presets = gs_env_var_presets(var);
 
     return presets == 0
-           || ((presets & d->facts->presets) && !(d->facts->without & (1U << var)));
+           || ((presets & d->facts->presets)
+               && !(d->facts->without & (UINT64_C(1) << var)));
 }
 
-/* Does any wanted variable carry a part of the meeting place? */
-static bool master_wanted(const struct draft *d)
+/* Does any wanted variable carry a part of the meeting place, or follow from it? */
+static bool master_wanted(const struct gs_draft *d)
 {
+    static const bool needs[GS_VALUE_COUNT] = {
+        [GS_VALUE_MASTER_ADDR] = true,
+        [GS_VALUE_MASTER_PORT] = true,
+        [GS_VALUE_COORDINATOR] = true,
+        [GS_VALUE_TF_CONFIG] = true,
+    };
+
     for (uint32_t var = 0; var < GS_VAR_COUNT; var++)
-        if (is_wanted(d, var)
-            && (gs_env_var_value(var) == GS_VALUE_MASTER_ADDR
-                || gs_env_var_value(var) == GS_VALUE_MASTER_PORT))
+        if (is_wanted(d, var) && needs[gs_env_var_value(var)])
             return true;
     return false;
 }
 
-/* Writes the value; false if there is nothing to set. */
-static bool value_write(const struct draft *d,
-                        enum gs_env_value what,
-                        char *out,
-                        size_t n)
+/* Adds a row; value is copied. */
+static int row_add(struct gs_envplan *plan,
+                   enum gs_env_var var,
+                   enum gs_var_action action,
+                   const char *value)
 {
-    const struct gs_stepinfo *info = &d->info;
-    const uint32_t numbers[] = {
-        [GS_VALUE_RANK] = info->rank,
-        [GS_VALUE_LOCAL_RANK] = info->local_rank,
-        [GS_VALUE_WORLD_SIZE] = info->world,
-        [GS_VALUE_LOCAL_WORLD_SIZE] = info->local_world,
-        [GS_VALUE_NODE_RANK] = info->node_rank,
-    };
+    struct gs_planvar *row = &plan->var[plan->vars];
+    char *copy = strdup(value);
 
-    switch (what) {
-    case GS_VALUE_RANK:
-    case GS_VALUE_LOCAL_RANK:
-    case GS_VALUE_WORLD_SIZE:
-    case GS_VALUE_LOCAL_WORLD_SIZE:
-    case GS_VALUE_NODE_RANK:
-        snprintf(out, n, "%u", numbers[what]);
-        return true;
-    case GS_VALUE_MASTER_ADDR:
-        snprintf(out, n, "%s", d->master.addr);
-        return true;
-    case GS_VALUE_MASTER_PORT:
-        snprintf(out, n, "%s", d->master.port);
-        return true;
-    case GS_VALUE_REPORT:
-        snprintf(out, n, "%s", d->facts->report ? d->facts->report : "");
-        return d->facts->report && d->facts->report[0];
-    case GS_VALUE_STEP:
-        snprintf(out, n, "%s", info->step);
-        return true;
-    case GS_VALUE_T0:
-        snprintf(out,
-                 n,
-                 "%llu.%06u",
-                 (unsigned long long)d->facts->t0,
-                 (unsigned)((d->facts->t0 - (double)(unsigned long long)d->facts->t0)
-                            * 1e6));
-        return d->facts->t0 > 0;
-    case GS_VALUE_MASTER:
-        snprintf(out,
-                 n,
-                 "%.255s %s",
-                 d->master.user_addr ? "-" : d->master.addr,
-                 d->master.user_port ? "-" : d->master.port);
-        return d->has_master;
-    }
-    return false;
+    if (!copy)
+        return -ENOMEM;
+    *row = (struct gs_planvar){.var = var, .action = action, .value = copy};
+    snprintf(row->name, sizeof(row->name), "%s", gs_env_var_name(var));
+    plan->vars++;
+    return 0;
 }
 
-static void var_add(struct draft *d, enum gs_env_var var)
+/* Is the value the task has already the user's, and does it stay? */
+static bool is_own(const struct gs_draft *d, enum gs_env_var var)
 {
-    struct gs_planvar *row = &d->plan->var[d->plan->vars];
-    enum gs_env_value what = gs_env_var_value(var);
+    if (var == GS_VAR_MASTER_ADDR)
+        return d->master.user_addr;
+    if (var == GS_VAR_MASTER_PORT)
+        return d->master.user_port;
+    return gs_env_is_own(d->env, var);
+}
 
-    snprintf(row->name, sizeof(row->name), "%s", gs_env_var_name(var));
-    row->action = GS_VAR_SET;
-    if ((what == GS_VALUE_MASTER_ADDR && d->master.user_addr)
-        || (what == GS_VALUE_MASTER_PORT && d->master.user_port))
-        row->action = GS_VAR_KEEP;
-    if (is_wanted(d, var) && value_write(d, what, row->value, sizeof(row->value))) {
-        d->plan->vars++;
-    } else if (gs_env_is_stale(d->env, d->info.step, var)) {
-        row->value[0] = '\0';
-        row->action = GS_VAR_UNSET;
-        d->plan->vars++;
-    }
+static int var_add(struct gs_draft *d, enum gs_env_var var)
+{
+    const char *name = gs_env_var_name(var);
+    struct gs_strbuf text = {0};
+    char *value = NULL;
+    int rc = 0;
+
+    if (is_wanted(d, var) && is_own(d, var))
+        return row_add(d->plan, var, GS_VAR_KEEP, gs_env_get(d->env, name));
+    if (is_wanted(d, var))
+        rc = gs_envvalue_write(d, gs_env_var_value(var), &text);
+    value = gs_strbuf_take(&text);
+    if (rc == 0 && !value)
+        rc = -ENOMEM;
+    if (rc == 0 && value[0])
+        rc = row_add(d->plan, var, GS_VAR_SET, value);
+    else if (rc == 0 && gs_env_is_stale(d->env, d->info.step, var))
+        rc = row_add(d->plan, var, GS_VAR_UNSET, "");
+    free(value);
+    return rc;
 }
 
 /* Tells the user which of his own values are replaced. */
-static void replaced_warn(struct draft *d)
+static void replaced_warn(struct gs_draft *d)
 {
     for (uint32_t i = 0; i < d->plan->vars; i++) {
         const struct gs_planvar *row = &d->plan->var[i];
         const char *old = gs_env_get(d->env, row->name);
-        bool world = strcmp(row->name, gs_env_var_name(GS_VAR_WORLD_SIZE)) == 0;
-        bool ours = strncmp(row->name, "GANGSTART_", 10) == 0;
+        bool world = gs_env_var_value(row->var) == GS_VALUE_WORLD_SIZE;
+        bool ours = gs_env_var_presets(row->var) == 0;
 
         if (row->action != GS_VAR_SET || !old || strcmp(old, row->value) == 0 || ours)
             continue;
@@ -238,7 +178,7 @@ static void replaced_warn(struct draft *d)
             continue; /* an outer gang step's, not the user's */
         gs_plan_warn(d->plan,
                      world ? GS_WARN_WORLD_MISMATCH : GS_WARN_ENV_REPLACED,
-                     "%s=%.40s was set before; the step's value is %s",
+                     "%s=%.40s was set before; the step's value is %.80s",
                      row->name,
                      old,
                      row->value);
@@ -246,7 +186,7 @@ static void replaced_warn(struct draft *d)
 }
 
 /* What else frameworks read and would take for the world size. */
-static void world_warn(struct draft *d)
+static void world_warn(struct gs_draft *d)
 {
     const char *ntasks = gs_env_get(d->env, "SLURM_NTASKS");
     char world[16];
@@ -268,25 +208,20 @@ static void world_warn(struct draft *d)
                      world);
 }
 
-static void stale_remove(struct draft *d)
+static int stale_remove(struct gs_draft *d)
 {
     const char *step =
         gs_step_name(d->env, d->facts, d->info.step) ? d->info.step : NULL;
+    int rc = 0;
 
-    for (uint32_t var = 0; var < GS_VAR_COUNT; var++) {
-        struct gs_planvar *row = &d->plan->var[d->plan->vars];
-
-        if (!gs_env_is_stale(d->env, step, var))
-            continue;
-        snprintf(row->name, sizeof(row->name), "%s", gs_env_var_name(var));
-        row->value[0] = '\0';
-        row->action = GS_VAR_UNSET;
-        d->plan->vars++;
-    }
+    for (uint32_t var = 0; var < GS_VAR_COUNT && rc == 0; var++)
+        if (gs_env_is_stale(d->env, step, var))
+            rc = row_add(d->plan, var, GS_VAR_UNSET, "");
+    return rc;
 }
 
 /* Is this a step whose tasks are left alone? */
-static bool is_noop(const struct draft *d)
+static bool is_noop(const struct gs_draft *d)
 {
     const char *step = gs_env_get(d->env, "SLURM_STEP_ID");
 
@@ -297,7 +232,7 @@ static bool is_noop(const struct draft *d)
     return step && strlen(step) == 10 && strcmp(step, "4294967280") >= 0;
 }
 
-static int draft_make(struct draft *d)
+static int draft_make(struct gs_draft *d)
 {
     int rc = gs_stepinfo_read(d->env, d->facts, &d->info, d->plan);
 
@@ -307,10 +242,10 @@ static int draft_make(struct draft *d)
     }
     if (rc == 0)
         rc = gs_gpubind_check(d->env, d->facts, &d->info, d->plan);
+    for (uint32_t var = 0; var < GS_VAR_COUNT && rc == 0; var++)
+        rc = var_add(d, var);
     if (rc)
         return rc;
-    for (uint32_t var = 0; var < GS_VAR_COUNT; var++)
-        var_add(d, var);
     world_warn(d);
     replaced_warn(d);
     return 0;
@@ -322,18 +257,20 @@ int gs_envplan_make(const char *const *env,
                     struct gs_error *error)
 {
     struct gs_envplan plan = {.outcome = GS_PLAN_INJECT};
-    struct draft d = {.env = env, .facts = facts, .plan = &plan};
+    struct gs_draft d = {.env = env, .facts = facts, .plan = &plan};
     int rc = 0;
 
     if (is_noop(&d)) {
         plan.outcome = GS_PLAN_NOOP;
-        stale_remove(&d);
+        rc = stale_remove(&d);
     } else {
         rc = draft_make(&d);
         gs_stepinfo_clear(&d.info);
     }
-    if (rc < 0)
+    if (rc < 0) {
+        gs_envplan_clear(&plan);
         return gs_error_set(error, -rc, "out of memory while planning the environment");
+    }
     text_clean(plan.text);
     *ret_plan = plan;
     return 0;

@@ -19,7 +19,8 @@
 #define GS_STEP_UNKNOWN 0xffffffff
 #define GS_STEP_SPECIAL 0xfffffff0 /* from here on: batch, extern, interactive ... */
 #define GS_ENV_NAME_SIZE 32
-#define GS_ENV_VALUE_SIZE 1024
+#define GS_ENV_ADDR_SIZE 1024
+#define GS_ENV_STRING_MAX 131071 /* of Linux and Slurm, NAME= and NUL included */
 #define GS_PLAN_TEXT_SIZE 1024
 
 /* SPANK items as spank_get_item() gave them, -1 = not asked or failed. Used only where
@@ -67,7 +68,8 @@ struct gs_envfacts {
     int32_t resolvable_count;      /* ... any other does not; -1 = not tried */
     const char *report;            /* path for GANGSTART_REPORT, NULL = none */
     double t0;                     /* Unix time of the release, 0 = not known */
-    uint32_t presets, without;     /* as in struct gs_spec */
+    uint64_t presets, without;     /* as in struct gs_spec */
+    uint32_t port_lo, port_hi;     /* likewise, for ports after MASTER_PORT */
     bool gpus_required;            /* health=require: a shared GPU refuses the start */
     const char *const *visible;    /* UUIDs this task sees ... */
     int32_t visible_count;         /* ... -1 = not known */
@@ -110,8 +112,9 @@ enum gs_var_action {
 };
 
 struct gs_planvar {
+    enum gs_env_var var;
     char name[GS_ENV_NAME_SIZE];
-    char value[GS_ENV_VALUE_SIZE];
+    char *value; /* "" where it is removed */
     enum gs_var_action action;
 };
 
@@ -121,7 +124,7 @@ struct gs_envplan {
     int exit_code;                /* of a refused start: 78, or 69 for a GPU */
     uint32_t warnings;            /* bits of enum gs_plan_warning */
     char text[GS_PLAN_TEXT_SIZE]; /* why it fails, or the warnings' sentences */
-    struct gs_planvar var[16];    /* each name once */
+    struct gs_planvar var[48];    /* each name once */
     uint32_t vars;
 };
 
@@ -134,14 +137,19 @@ void gs_envfacts_init(struct gs_envfacts *facts);
  * counts as unset, and so does one that an outer gang step chose (its GANGSTART_STEP is
  * another step's, its GANGSTART_MASTER says "ADDR PORT" as it chose them, "-" for a
  * part that was the user's). Without announcement MASTER_ADDR is the name of the node
- * that owns rank 0 and MASTER_PORT the step's first candidate (portpick.h). No other
- * variable is touched; CUDA_VISIBLE_DEVICES never.
+ * that owns rank 0 and MASTER_PORT the step's first candidate (portpick.h). Other
+ * variables of choice (gs_env_var_keeps()) that the user set are kept as they are;
+ * GANGSTART_KEPT names them, so that under an outer gang step only those count as his.
+ * No other variable is touched; CUDA_VISIBLE_DEVICES never.
  *
- * Returns 0 and *ret_plan, also for GS_PLAN_FAIL; -ENOMEM. */
+ * Returns 0 and *ret_plan (for gs_envplan_clear()), also for GS_PLAN_FAIL; -ENOMEM. */
 int gs_envplan_make(const char *const *env,
                     const struct gs_envfacts *facts,
                     struct gs_envplan *ret_plan,
                     struct gs_error *error);
+
+/* Frees the values and empties the list of variables. */
+void gs_envplan_clear(struct gs_envplan *plan);
 
 /* Do two tasks of one node use the same GPU? tasks by local rank; ranks: their global
  * ones, only read. True, and a sentence that names both in ret_text. */
@@ -152,8 +160,9 @@ bool gs_gpubind_shared(const struct gs_taskgpus *tasks,
                        size_t size);
 
 /* Names of variables in env that a gang start of another step than `step` (NULL: any)
- * left there: all of ours, and MASTER_ADDR/MASTER_PORT only where they still are what
- * that gang start chose. Fills at most max names; returns how many. */
+ * left there: all of ours, MASTER_ADDR/MASTER_PORT only where they still are what that
+ * gang start chose, and none that it kept for the user. Fills at most max names;
+ * returns how many. */
 uint32_t gs_envplan_stale(const char *const *env,
                           const char *step,
                           char names_out[][GS_ENV_NAME_SIZE],

@@ -27,8 +27,7 @@ static const char *gpus_granted(const char *const *env)
     return NULL;
 }
 
-/* How many GPUs this task sees, -1 = not known. */
-static int own_count(const char *const *env,
+int gs_gpubind_count(const char *const *env,
                      const struct gs_envfacts *facts,
                      const struct gs_stepinfo *info)
 {
@@ -145,7 +144,7 @@ int gs_gpubind_check(const char *const *env,
                      const struct gs_stepinfo *info,
                      struct gs_envplan *plan)
 {
-    int count = own_count(env, facts, info);
+    int count = gs_gpubind_count(env, facts, info);
     const char *granted = gpus_granted(env);
 
     if (count > 0 && info->local_rank >= (uint32_t)count)

@@ -61,8 +61,8 @@ struct gs_spec {
     uint32_t timeout_s; /* from the first node's arrival */
     enum gs_health_mode health;
     enum gs_require require;
-    uint32_t env_presets; /* bits of enum gs_env_preset */
-    uint32_t env_without; /* bit 1 << enum gs_env_var: leave this one alone */
+    uint64_t env_presets; /* bits of enum gs_env_preset */
+    uint64_t env_without; /* bit 1 << enum gs_env_var: leave this one alone */
     enum gs_master_mode master_addr;
     uint32_t master_port;                  /* 0 = chosen automatically */
     char master_iface[GS_SPEC_IFACE_SIZE]; /* interface or CIDR, "" = automatic */

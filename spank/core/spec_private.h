@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* All presets, for help and error sentences. */
+#define GS_ENV_PRESET_NAMES                                                            \
+    "torch, horovod, tensorflow, jax, deepspeed, accelerate, lightning"
+
 struct gs_spec_key;
 
 /* A type of value: text -> field and back. read returns false and leaves the field
@@ -43,6 +47,6 @@ extern const struct gs_spec_type GS_SPEC_SECONDS; /* double, milliseconds exact 
 extern const struct gs_spec_type GS_SPEC_PATH;    /* char[], none = "" */
 extern const struct gs_spec_type GS_SPEC_REPORT;  /* char[], auto = "" */
 extern const struct gs_spec_type GS_SPEC_IFACE;   /* char[], auto = "" */
-extern const struct gs_spec_type GS_SPEC_ENV;     /* two uint32_t: presets, without */
+extern const struct gs_spec_type GS_SPEC_ENV;     /* two uint64_t: presets, without */
 
 #endif

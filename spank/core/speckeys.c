@@ -15,7 +15,7 @@ static const char *const RENDEZVOUS[] = {"srun", "node", NULL};
 
 /* These types fill two neighbouring fields. */
 _Static_assert(offsetof(struct gs_spec, env_without)
-                   == offsetof(struct gs_spec, env_presets) + sizeof(uint32_t),
+                   == offsetof(struct gs_spec, env_presets) + sizeof(uint64_t),
                "GS_SPEC_ENV");
 _Static_assert(offsetof(struct gs_spec, port_hi)
                    == offsetof(struct gs_spec, port_lo) + sizeof(uint32_t),
@@ -60,9 +60,10 @@ const struct gs_spec_key GS_SPEC_KEYS[GS_SPEC_KEY_COUNT] = {
      NULL,
      0,
      0,
-     "torch[-VARIABLE...]|none",
-     "none, or torch, followed by -NAME for each of its variables to leave alone",
-     "give each task RANK, WORLD_SIZE, MASTER_ADDR and so on"},
+     "PRESET[+...][-NAME...]|none",
+     "none, or presets joined by + (" GS_ENV_PRESET_NAMES
+     "), followed by -NAME for each of their variables to leave alone",
+     "variables for " GS_ENV_PRESET_NAMES},
     {"master-port",
      false,
      &GS_SPEC_PORT,

@@ -255,18 +255,18 @@ static uint32_t preset_find(const char *text, size_t len)
 }
 
 /* Bit of a variable of one of the presets, or 0. */
-static uint32_t variable_find(const char *text, size_t len, uint32_t presets)
+static uint64_t variable_find(const char *text, size_t len, uint64_t presets)
 {
     for (uint32_t i = 0; i < GS_VAR_COUNT; i++)
         if (same(gs_env_var_name(i), text, len) && (gs_env_var_presets(i) & presets))
-            return 1U << i;
+            return UINT64_C(1) << i;
     return 0;
 }
 
 /* "torch", "torch+other", "torch-LOCAL_RANK-RANK", "none". */
 static bool env_read(const struct gs_spec_key *key, void *field, const char *text)
 {
-    uint32_t sets[2] = {GS_ENV_NONE, 0};
+    uint64_t sets[2] = {GS_ENV_NONE, 0};
 
     (void)key;
     if (strcmp(text, "none") != 0) {
@@ -274,8 +274,8 @@ static bool env_read(const struct gs_spec_key *key, void *field, const char *tex
 
         for (const char *c = text;; c++) {
             size_t len = strcspn(c, "+-");
-            uint32_t *set = &sets[sign == '-'];
-            uint32_t bit =
+            uint64_t *set = &sets[sign == '-'];
+            uint64_t bit =
                 sign == '-' ? variable_find(c, len, sets[0]) : preset_find(c, len);
 
             if (!bit || (*set & bit))
@@ -297,7 +297,8 @@ static void env_write(const struct gs_spec_key *key,
                       size_t n)
 {
     const char *name = "";
-    uint32_t sets[2], bit = 0;
+    uint64_t sets[2];
+    uint32_t bit = 0;
     size_t used = 0;
 
     (void)key;
@@ -308,7 +309,7 @@ static void env_write(const struct gs_spec_key *key,
             used +=
                 (size_t)snprintf(out + used, n - used, "%s%s", used ? "+" : "", name);
     for (uint32_t i = 0; i < GS_VAR_COUNT; i++)
-        if ((sets[1] & (1U << i)) && used < n)
+        if ((sets[1] & (UINT64_C(1) << i)) && used < n)
             used += (size_t)snprintf(out + used, n - used, "-%s", gs_env_var_name(i));
 }
 

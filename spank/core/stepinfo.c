@@ -131,6 +131,7 @@ static int local_world_read(struct gs_stepread *r)
                             info->own_node);
     if (!r->het)
         place = info->node_rank;
+    info->place = place;
     if (r->counts && place >= 0 && place < r->counts_nodes)
         listed = r->counts[place];
     if (!info->local_world)
@@ -287,11 +288,13 @@ int gs_stepinfo_read(const char *const *env,
                                                   rank0_find};
     int rc = 0;
 
-    *info = (struct gs_stepinfo){.own_node = gs_env_get(env, "SLURMD_NODENAME")};
+    *info = (struct gs_stepinfo){.own_node = gs_env_get(env, "SLURMD_NODENAME"),
+                                 .place = -1};
     kind_read(&r);
     for (size_t i = 0; rc == 0 && i < sizeof(steps) / sizeof(steps[0]); i++)
         rc = steps[i](&r);
-    gs_counts_free(r.counts);
+    info->list_ranked = !r.het && !r.arbitrary;
+    info->counts = r.counts;
     return rc;
 }
 
@@ -300,4 +303,6 @@ void gs_stepinfo_clear(struct gs_stepinfo *info)
     gs_names_free(&info->hosts);
     free(info->local_ranks);
     info->local_ranks = NULL;
+    gs_counts_free(info->counts);
+    info->counts = NULL;
 }

@@ -69,6 +69,19 @@ static void restore(const struct saved *saved)
     prctl(PR_SET_NAME, saved->name);
 }
 
+/* Has every rank to have the same there, as far as it is the user's? */
+static bool is_common(const struct gs_planvar *var)
+{
+    static const enum gs_env_value common[] = {
+        GS_VALUE_MASTER_ADDR, GS_VALUE_MASTER_PORT, GS_VALUE_COORDINATOR};
+    enum gs_env_value value = gs_env_var_value(var->var);
+
+    for (size_t i = 0; i < sizeof(common) / sizeof(common[0]); i++)
+        if (value == common[i])
+            return var->action == GS_VAR_KEEP;
+    return value == GS_VALUE_WORLD_SIZE;
+}
+
 /* FNV-1a over what this rank believes about the step; all ranks must agree. 0 is kept
  * for "nothing". */
 static uint32_t claim_of(const struct gs_envplan *plan)
@@ -76,11 +89,9 @@ static uint32_t claim_of(const struct gs_envplan *plan)
     uint32_t hash = 2166136261U;
 
     for (uint32_t i = 0; i < plan->vars; i++) {
-        const struct gs_planvar *var = &plan->var[i];
-        bool shared =
-            strcmp(var->name, "WORLD_SIZE") == 0
-            || (var->action == GS_VAR_KEEP && strncmp(var->name, "MASTER_", 7) == 0);
-        for (const char *c = var->value; shared && *c; c++)
+        bool common = is_common(&plan->var[i]);
+
+        for (const char *c = plan->var[i].value; common && *c; c++)
             hash = (hash ^ (unsigned char)*c) * 16777619U;
     }
     return hash ? hash : 1;
@@ -102,6 +113,8 @@ static int make_plan(spank_t sp,
     facts.step = step->name;
     facts.presets = step->spec.env_presets;
     facts.without = step->spec.env_without;
+    facts.port_lo = step->spec.port_lo;
+    facts.port_hi = step->spec.port_hi;
     facts.report = step->report;
     facts.master_addr = go ? go->master_addr : PENDING_ADDR;
     facts.master_port = go ? go->master_port : PENDING_PORT;
@@ -294,6 +307,7 @@ int gs_task_init(spank_t sp)
     if (plan.outcome == GS_PLAN_FAIL)
         refuse_plan(slot, plan.text);
     fill_slot(sp, slot, &plan);
+    gs_envplan_clear(&plan);
     gs_slot_arrive(step, slot);
     wait_for_start(step, slot, parent);
     go = step->page->shared->go;
@@ -301,6 +315,7 @@ int gs_task_init(spank_t sp)
     if (make_plan(sp, step, &go, &plan) < 0 || plan.outcome != GS_PLAN_INJECT)
         _exit(EXIT_NOT_READY);
     apply(sp, &plan);
+    gs_envplan_clear(&plan);
     restore(&saved);
     return 0;
 }

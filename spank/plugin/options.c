@@ -98,8 +98,9 @@ void gs_options_site(int argc, char **argv)
  * is wrong for whatever is started from here. */
 static void forget_outer_step(void)
 {
-    char names[32][GS_ENV_NAME_SIZE];
-    uint32_t count = gs_envplan_stale((const char *const *)environ, NULL, names, 32);
+    char names[GS_VAR_COUNT][GS_ENV_NAME_SIZE];
+    uint32_t count =
+        gs_envplan_stale((const char *const *)environ, NULL, names, GS_VAR_COUNT);
 
     for (uint32_t i = 0; i < count; i++)
         unsetenv(names[i]);

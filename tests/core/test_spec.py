@@ -69,6 +69,7 @@ def test_flag_beats_environment_beats_site_beats_built_in() -> None:
         ("slack=86400", "slack_s", 86400),
         ("env=none", "env_presets", 0),
         ("env=torch", "env_presets", lib.GS_ENV_TORCH),
+        ("env=jax+torch", "env_presets", lib.GS_ENV_TORCH | lib.GS_ENV_JAX),
         ("env=torch-LOCAL_RANK", "env_without", 1 << lib.GS_VAR_LOCAL_RANK),
         (
             "env=torch-RANK-MASTER_PORT",
@@ -91,7 +92,8 @@ def test_each_key_reads_its_values(text: str, field: str, value: object) -> None
         ("timeout=-1", ["-1"]),
         ("timeout=99999999999999999999", ["86400"]),
         ("health=maybe", ["health=maybe", "off, record or require"]),
-        ("env=horovod", ["env=horovod", "torch"]),
+        ("env=mxnet", ["env=mxnet", "torch"]),
+        ("env=torch+mxnet", ["env=torch+mxnet", "horovod"]),
         ("env=torch+torch", ["env=torch+torch"]),
         ("env=none-RANK", ["env=none-RANK"]),
         ("env=torch-GANGSTART_STEP", ["GANGSTART_STEP"]),
