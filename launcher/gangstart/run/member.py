@@ -1,0 +1,106 @@
+"""What one rank tells rank 0 of itself, as plain data that can cross the network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from gangstart import core
+from gangstart.gpuanswer import GpuWord
+from gangstart.run.judge import Proc
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gangstart.run.launched import Launched
+
+
+@dataclass(frozen=True)
+class Member:
+    """One rank. Times are seconds; ``age_s`` = how long ago it was ready to start."""
+
+    proc: Proc
+    pid: int
+    local_rank: int | None
+    node_index: int | None  # by Slurm
+    age_s: float
+    wall: float  # its wall clock when it wrote this, since the epoch
+    step: tuple[int, int, int] | None
+    job: int | None
+    claim: int  # hash of what it believes about the start
+    gpu: GpuWord | None  # of the one rank of each node that looked
+    uuids: tuple[str, ...]  # the node's GPUs, of the rank that looked
+    visible: str | None  # CUDA_VISIBLE_DEVICES
+    program_errno: int  # of executing the program here, 0 = it can be
+    user_address: str
+    user_port: str
+
+    def packed(self) -> dict[str, Any]:
+        """As plain dicts and lists."""
+        return asdict(self)
+
+    @classmethod
+    def unpacked(cls, raw: Mapping[str, Any]) -> Member:
+        """From what ``packed`` made."""
+        gpu = GpuWord(**raw["gpu"]) if raw["gpu"] is not None else None
+        step = tuple(raw["step"]) if raw["step"] is not None else None
+        return cls(**{**raw, "proc": Proc(**raw["proc"]), "gpu": gpu, "step": step})
+
+
+def program_errno(program: str, env: Mapping[str, str]) -> int:
+    """The errno that executing ``program`` would give here, 0 = it can be run."""
+    if shutil.which(program, path=env.get("PATH", os.defpath)):
+        return 0
+    try:
+        Path(program).stat()
+    except OSError as error:
+        return error.errno or 2
+    return 13
+
+
+def own_master(env: Mapping[str, str]) -> tuple[str, str]:
+    """MASTER_ADDR and MASTER_PORT that the user set himself, "" = he did not."""
+    stale = core.env_stale(env)
+    kept = {k: v for k, v in env.items() if k not in stale}
+    return kept.get("MASTER_ADDR", ""), kept.get("MASTER_PORT", "")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What is known before MPI: from the launcher, the GPUs and the command line."""
+
+    launched: Launched
+    spec: core.Spec
+    program: str
+    came: float  # monotonic clock: looks are done, MPI_Init comes
+    gpu: GpuWord | None
+    uuids: tuple[str, ...]
+
+
+def member(ready: Ready, env: Mapping[str, str], mpi: tuple[int, int]) -> Member:
+    """Describe this process as rank ``mpi[0]`` of ``mpi[1]``."""
+    told = ready.launched
+    address, port = own_master(env)
+    index = env.get("SLURM_NODEID", "") if told.step else ""
+    return Member(
+        proc=Proc(told.rank, told.size, mpi[0], mpi[1], told.node),
+        pid=os.getppid(),
+        local_rank=told.local_rank,
+        node_index=int(index) if index.isdecimal() else None,
+        age_s=time.monotonic() - ready.came,
+        wall=time.time(),
+        step=told.step,
+        job=told.job,
+        claim=crc32(ready.spec.canonical.encode()) or 1,
+        gpu=ready.gpu,
+        uuids=ready.uuids,
+        visible=env.get("CUDA_VISIBLE_DEVICES"),
+        program_errno=program_errno(ready.program, env),
+        user_address=address,
+        user_port=port,
+    )
