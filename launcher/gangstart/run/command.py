@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from argparse import RawDescriptionHelpFormatter
@@ -13,7 +14,7 @@ from gangstart.job import environ
 from gangstart.run.child import Child, Runner, say
 from gangstart.run.control import NoControl, connect
 from gangstart.run.inside import recognise
-from gangstart.run.launched import launched
+from gangstart.run.launched import launched, number
 from gangstart.run.marks import Marks
 from gangstart.run.member import Ready
 from gangstart.run.plan import clean
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from gangstart.run.launched import Launched
 
 GRACE_S = 30.0
+FORWARD_S = 0.5  # a launcher that hears of the end drops lines it has not passed on
 LOOK_SHARE = 0.8  # of T: the GPUs' answer has to count before T is over
 EPILOG = """\
 SPEC is the one of srun --gang-start[=SPEC]; SLURM_GANG_START is read before it:
@@ -126,7 +128,23 @@ def main(argv: list[str]) -> int:
         return start(asked, env, parent)
     except Refused as refused:
         say(refused.text)
+        if refused.abort:
+            time.sleep(FORWARD_S if refused.text else 2 * FORWARD_S)
+            abort_at_launcher(env, refused.code)
         return refused.code
+
+
+def abort_at_launcher(env: Mapping[str, str], code: int) -> None:
+    """Tell MPICH's mpiexec the exit code, in the words of MPI_Abort (PMI-1).
+
+    It kills all ranks as soon as one of them goes without a goodbye, and would then end
+    with the status of a rank that it has killed.
+    """
+    fd = number(env, "PMI_FD")
+    if fd is None or "MPI_LOCALRANKID" not in env:
+        return
+    with contextlib.suppress(OSError):
+        os.write(fd, f"cmd=abort exitcode={code}\n".encode())
 
 
 def attend(asked: Asked, env: Mapping[str, str], parent: int) -> int:

@@ -36,6 +36,7 @@ class Member:
     gpu: GpuWord | None  # of the one rank of each node that looked
     uuids: tuple[str, ...]  # the node's GPUs, of the rank that looked
     visible: str | None  # CUDA_VISIBLE_DEVICES
+    program: str
     program_errno: int  # of executing the program here, 0 = it can be
     user_address: str
     user_port: str
@@ -100,6 +101,7 @@ def member(ready: Ready, env: Mapping[str, str], mpi: tuple[int, int]) -> Member
         gpu=ready.gpu,
         uuids=ready.uuids,
         visible=env.get("CUDA_VISIBLE_DEVICES"),
+        program=ready.program,
         program_errno=program_errno(ready.program, env),
         user_address=address,
         user_port=port,

@@ -269,9 +269,15 @@ class Root:
             version=__version__,
             cluster=self.reports.cluster if slurm else "",
             submit_host=socket.gethostname(),
-            program=self.ready.program,
+            program=self._program(),
             user_id=os.getuid(),
         )
+
+    def _program(self) -> str:
+        """The program, by the word of one that cannot execute it if there is any."""
+        members = [one.member for one in self.came.values()]
+        lacking = [m.program for m in members if m.program_errno]
+        return lacking[0] if lacking else self.ready.program
 
     def _tell(self) -> None:
         self.told = True

@@ -47,10 +47,10 @@ class Released:
 class Refused(Exception):  # noqa: N818 - a decision, not an error
     """The start is not to be; text is for stderr and may be empty."""
 
-    def __init__(self, code: int, text: str = "") -> None:
-        """Keep the exit code and the lines."""
+    def __init__(self, code: int, text: str = "", *, abort: bool = False) -> None:
+        """Keep the exit code and the lines; abort: no worker can tell the launcher."""
         super().__init__(text)
-        self.code, self.text = code, text
+        self.code, self.text, self.abort = code, text, abort
 
 
 class Startup:
@@ -84,7 +84,7 @@ class Startup:
 
     def _hear(self, channel: socket.socket) -> None:
         buffer = b""
-        while self.phase != "left":
+        while True:
             left = self._deadline() - time.monotonic()
             if left <= 0 or not select.select([channel], [], [], left)[0]:
                 self._late()
@@ -94,6 +94,8 @@ class Startup:
                 data, fds = b"", []
             if fds:
                 self._listening = socket.socket(fileno=fds[0])
+            if not data and self.phase == "left":
+                return
             if not data:
                 self._died()
             *lines, buffer = (buffer + data).split(b"\n")
@@ -136,7 +138,8 @@ class Startup:
         self._kill()
         timeout = self.ready.spec.timeout_s
         if self.phase in {"fork", "init"}:
-            raise Refused(EXIT_ABSENT, self._init_hangs(timeout))
+            text = self._init_hangs(timeout)
+            raise Refused(EXIT_ABSENT, text, abort=True)
         if self.phase == "world":
             said = f"refused: no decision from rank 0 within {timeout + GRACE_S:.0f} s"
             raise Refused(EXIT_ABSENT, self._sentence(said))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gangstart.errors import GangstartError
 from gangstart.run.client import Client
+from gangstart.run.guard import libc_exit
 from gangstart.run.judge import singleton
 from gangstart.run.launched import NO_PMI
 from gangstart.run.root import Root
@@ -139,12 +140,17 @@ def linger(world: World) -> None:
         time.sleep(IDLE_S[0])
 
 
+def leave_process() -> None:
+    """End by C's exit(): MPICH says goodbye to its launcher in a handler of it."""
+    sys.stderr.flush()
+    libc_exit(0)
+
+
 def forked(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None:
     """Run ``work`` in a forked process, which ends without its parent's clean-up."""
-    code = 1
     try:
         work(channel, ready, env)
-        code = 0
+        leave_process()
     except BaseException as error:  # noqa: BLE001 - the last frame of this process
         said = " ".join(str(error).split())
         kind = "" if isinstance(error, GangstartError) else f"{type(error).__name__}: "
@@ -155,4 +161,4 @@ def forked(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None
             sys.stderr.write(f"gang-start: {failed}\n")
     finally:
         sys.stderr.flush()
-        os._exit(code)
+        os._exit(1)
