@@ -16,7 +16,7 @@ import time
 from typing import TYPE_CHECKING
 
 from gangstart.errors import GangstartError
-from gangstart.run.guard import die_with_parent, keep_watch, kill_group
+from gangstart.run.guard import Watcher, die_with_parent, kill_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,11 +51,12 @@ class Child:
     def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
         """Start it; raises GangstartError (126 or 127) when it cannot be executed."""
         self.own_group = not os.isatty(0)
+        self._watcher = watcher = Watcher() if self.own_group else None
         parent = os.getpid()
 
         def prepare() -> None:
-            if self.own_group:
-                os.setpgid(0, 0)
+            if watcher is not None:
+                watcher.lead()
             die_with_parent(parent)
 
         try:
@@ -65,12 +66,12 @@ class Child:
                 preexec_fn=prepare,  # noqa: PLW1509 - one thread, and only libc calls
             )
         except OSError as error:
+            self._dismiss()
             code = 127 if isinstance(error, FileNotFoundError) else 126
             raise GangstartError(
                 f"run: cannot execute {argv[0]}: {error.strerror}", exit_code=code
             ) from error
         self.pid = self._child.pid
-        self._dismiss = keep_watch(self.pid)[1] if self.own_group else None
 
     def status(self) -> int | None:
         """Its status once it has ended, negative = signal; None while it runs."""
@@ -87,9 +88,12 @@ class Child:
         """End what its processes left behind."""
         if self.own_group:
             kill_group(self.pid, signal.SIGKILL)
-        if self._dismiss is not None:
-            self._dismiss()
-            self._dismiss = None
+        self._dismiss()
+
+    def _dismiss(self) -> None:
+        if self._watcher is not None:
+            self._watcher.dismiss()
+            self._watcher = None
 
 
 class Runner:

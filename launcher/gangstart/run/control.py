@@ -8,6 +8,7 @@ tell rank 0, and rank 0 tells all; the launcher's kill then only comes on top.
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import time
 from dataclasses import asdict, dataclass
@@ -187,6 +188,16 @@ class Spoke:
         peer = socket.create_connection(released.control, timeout=CONNECT_S)
         self._link = Link(peer, released.key, hub=False)
         self._link.send({"rank": released.rank, "node": released.node})
+        self._introduce(time.monotonic() + CONNECT_S)
+
+    def _introduce(self, until: float) -> None:
+        """Wait until rank 0 has our name, so that it misses us from now on."""
+        while not self._link.is_flushed:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise LinkBrokenError("no answer in time")
+            select.select([self._link.peer], [], [], left)
+            self._link.receive()
 
     def sockets(self) -> list[socket.socket]:
         """The one to rank 0, while it lives."""

@@ -5,10 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -37,30 +33,46 @@ def kill_group(group: int, number: int) -> None:
         return
 
 
-def keep_watch(group: int) -> tuple[int, Callable[[], None]]:
-    """Fork a process that kills ``group`` when this one is gone, however it went.
+class Watcher:
+    """A process that kills a process group when this one is gone, however it went.
 
-    Returns its pid and what to call when the group has ended in order. The watcher is
-    a session of its own, so that no signal to ours ends it first.
+    It is forked before the group is made, and the group's leader names itself before it
+    executes anything: there is no moment at which the program runs unwatched. It is a
+    session of its own, so that no signal to ours ends it first.
     """
-    here, there = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(there)
-        os.setsid()
-        _ignore(here)
-        told = os.read(here, 1)
-        if not told:
-            kill_group(group, signal.SIGKILL)
-        os._exit(0)
-    os.close(here)
 
-    def dismiss() -> None:
-        os.write(there, b".")
-        os.close(there)
-        os.waitpid(pid, 0)
+    def __init__(self) -> None:
+        """Fork it."""
+        here, self._there = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(self._there)
+            _watch(here)
+        os.close(here)
 
-    return pid, dismiss
+    def lead(self) -> None:
+        """In the program's process, before exec: make the group and name it."""
+        os.setpgid(0, 0)
+        os.write(self._there, f"{os.getpid()}\n".encode())
+
+    def dismiss(self) -> None:
+        """The group has ended in order."""
+        os.write(self._there, b".\n")
+        os.close(self._there)
+        os.waitpid(self._pid, 0)
+
+
+def _watch(pipe: int) -> None:
+    """Read until the other end is gone; then kill unless told that all is well."""
+    os.setsid()
+    _ignore(pipe)
+    told = b""
+    while data := os.read(pipe, 64):
+        told += data
+    words = told.split()
+    if words and words[-1] != b".":
+        kill_group(int(words[0]), signal.SIGKILL)
+    os._exit(0)
 
 
 def _ignore(pipe: int) -> None:
