@@ -6,12 +6,15 @@ import json
 import os
 import signal
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
 from repo import ROOT
 from run.mpitools import GANGSTART, Done, Mpi, finish, is_alive, until, why_not
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WHO = "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK"
 SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text())

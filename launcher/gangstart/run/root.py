@@ -109,8 +109,11 @@ class Root:
                 self.gang.told(node, self._gpu_word(node), now)
         if self.judged.code:
             self.gang.fail(known[0].member.proc.node, self.judged.message, now)
-            return
-        self._send_layout(step)
+        elif UNKNOWN_NODE in nodes:
+            for source in self.came:
+                self._arrive(source)
+        else:
+            self._send_layout(step)
 
     def _feed(self, one: Came) -> None:
         member, gang = one.member, self._gang()
@@ -195,6 +198,9 @@ class Root:
             self.world.send(source, {**common, "rank": rank, "hold": hold})
 
     def _fit(self, source: int, _message: Message, _now: float) -> None:
+        self._arrive(source)
+
+    def _arrive(self, source: int) -> None:
         one = self.came[source]
         member = one.member
         self._gang().arrive(member.proc.node, self.ranks[source], one.at, member.claim)
