@@ -100,11 +100,20 @@ class Gang:
         task.visible = lib.GS_NO_RANK if visible is None else visible
         task.program = program
 
-    def node_clock(self, node: str, address: str, offset: float, rtt: float) -> None:
-        """Note where a node is and how far its wall clock is from ours, in seconds."""
+    def node_address(self, node: str, address: str) -> None:
+        """Note a node's own address."""
+        self._gang.nodes[self.names.index(node)].address = _cut(
+            address, lib.GS_ADDR_SIZE
+        )
+
+    def node_clock(self, node: str, offset: float, rtt: float) -> None:
+        """Note how far a node's wall clock is from ours, in seconds, +- half of rtt.
+
+        The measurement with the shortest way there and back counts.
+        """
         entry = self._gang.nodes[self.names.index(node)]
-        entry.address = address.encode()[: lib.GS_ADDR_SIZE - 1]
-        entry.clock_offset_us, entry.hello_rtt_us = _us(offset), _us(rtt)
+        if entry.hello_rtt_us < 0 or _us(rtt) < entry.hello_rtt_us:
+            entry.clock_offset_us, entry.hello_rtt_us = _us(offset), _us(rtt)
 
     def require(self, spec: core.Spec) -> None:
         """Let the release wait for each node's proof and for the wanted GPU looks."""
@@ -128,13 +137,23 @@ class Gang:
         made.record, made.record_size = keep.new("uint8_t[]", record), len(record)
         lib.gs_gang_health(self._gang, made, _us(now))
 
-    def reach(self, node: str, result: str, detail: int = 0, text: str = "") -> None:
-        """Take a node's try to reach rank 0's node: ok, connect, stranger, resolve."""
+    def reach(
+        self,
+        node: str,
+        result: str,
+        detail: int = 0,
+        text: str = "",
+        rtt: float = 0.0,
+    ) -> None:
+        """Take a node's try to reach rank 0's node; result is a key of REACH.
+
+        detail: errno; text: the address a name has there; rtt: seconds.
+        """
         keep = Keeper()
         made = keep.new("struct gs_reach *")
         made.node_index = self.names.index(node)
         made.result, made.detail = REACH[result], detail
-        made.text = _cut(text, lib.GS_ADDR_SIZE)
+        made.text, made.rtt_us = _cut(text, lib.GS_ADDR_SIZE), _us(rtt)
         lib.gs_gang_reach(self._gang, made)
 
     def unwire(self) -> None:

@@ -6,13 +6,14 @@ Whatever the decision is, it comes from rank 0 (root.py); this part only answers
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from gangstart import iface
 from gangstart.errors import GangstartError
 from gangstart.run.meet import Holder, Prober, listen, offer
-from gangstart.run.member import member, own_master
+from gangstart.run.member import member, own_master, toward
 from gangstart.run.plan import Layout, Meeting, plan
 from gangstart.run.root import packed_offer
 
@@ -82,6 +83,7 @@ class Client:
             self._holder.close()
 
     def _on_layout(self, message: Message) -> None:
+        began = time.monotonic()
         raw = message["layout"]
         visible = {int(rank): uuids for rank, uuids in raw["visible"].items()}
         step = (int(raw["step"][0]), int(raw["step"][1]))
@@ -97,7 +99,8 @@ class Client:
             except (GangstartError, OSError) as error:
                 self.world.send(ROOT, {"k": "unfit", "text": str(error)})
                 return
-        self.world.send(ROOT, {"k": "fit"})
+        held = time.monotonic() - began
+        self.world.send(ROOT, {"k": "fit", "wall": time.time(), "held_s": held})
 
     def _plan(self, meeting: Meeting) -> EnvPlan:
         if self._layout is None:
@@ -121,6 +124,7 @@ class Client:
             spec,
             found=iface.ifaces(),
             user=user,
+            toward=toward(self.env),
             alone=len(layout.nodes) == 1,
         )
         self.control = listen(0)

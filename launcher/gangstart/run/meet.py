@@ -126,19 +126,21 @@ def addresses_of(name: str) -> list[str]:
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 
-def offer(
+def offer(  # noqa: PLR0913 - one argument per thing that decides it
     node: str,
     port: int,
     spec: core.Spec,
     *,
     found: Sequence[Iface],
     user: tuple[str, str] = ("", ""),
+    toward: str = "",
     alone: bool = False,
 ) -> Offer:
     """Choose the addresses to try on rank 0's node; raises GangstartError.
 
     found: this node's addresses; user: MASTER_ADDR and MASTER_PORT that the user set;
-    alone: there is no other node.
+    toward: the address that Slurm's own traffic uses, "" = not known; alone: there is
+    no other node.
     """
     user_port = bool(user[1])
     if user[0]:
@@ -149,7 +151,7 @@ def offer(
             if one.address == address
         ]
         return Offer(node, port, own, user[0], user_address=True, user_port=user_port)
-    candidates = usable(found, spec.master_iface, alone=alone)
+    candidates = usable(found, spec.master_iface, toward, alone=alone)
     if not alone and all(is_loopback(one.address) for one in candidates):
         raise GangstartError(
             "master-iface names the loopback, where every node would meet itself: name "
@@ -162,10 +164,12 @@ def offer(
     )
 
 
-def usable(found: Sequence[Iface], wanted: str, *, alone: bool) -> list[Candidate]:
+def usable(
+    found: Sequence[Iface], wanted: str, toward: str, *, alone: bool
+) -> list[Candidate]:
     """The core's order; a lone node that has only the loopback meets itself there."""
     try:
-        return iface.rank(list(found), wanted)
+        return iface.rank(list(found), wanted, toward)
     except GangstartError:
         loopback = [one for one in found if one.loopback and one.up]
         if wanted or not alone or not loopback:
@@ -186,6 +190,7 @@ class Reach:
     result: str  # ok, connect, stranger, resolve, elsewhere
     detail: int = 0  # errno
     text: str = ""
+    rtt_s: float = 0.0
 
 
 def try_reach(address: str, port: int, key: bytes, name: str, match: str) -> Reach:
@@ -222,6 +227,7 @@ def ask_once(address: str, port: int, key: bytes, until: float) -> Reach:
 
 def ask(address: str, port: int, key: bytes, until: float) -> Reach:
     """One try; raises OSError."""
+    began = time.monotonic()
     nonce = ASK + iface.random_bytes(iface.NONCE_SIZE)
     with socket.create_connection((address, port), timeout=TRY_S) as peer:
         peer.sendall(nonce)
@@ -233,7 +239,8 @@ def ask(address: str, port: int, key: bytes, until: float) -> Reach:
                 break
             got += more
     right = iface.same(got, iface.seal(key, DOMAIN, nonce))
-    return Reach("ok") if right else Reach("stranger")
+    rtt = time.monotonic() - began
+    return Reach("ok", rtt_s=rtt) if right else Reach("stranger")
 
 
 class Prober:

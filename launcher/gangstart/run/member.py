@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from gangstart import core
+from gangstart import core, iface
+from gangstart.errors import GangstartError
 from gangstart.gpuanswer import GpuWord
 from gangstart.run.judge import Proc
 
@@ -29,7 +31,7 @@ class Member:
     local_rank: int | None
     node_index: int | None  # by Slurm
     age_s: float
-    wall: float  # its wall clock when it wrote this, since the epoch
+    address: str  # of its node, "" = it has none
     step: tuple[int, int, int] | None
     job: int | None
     claim: int  # hash of what it believes about the start
@@ -71,6 +73,26 @@ def own_master(env: Mapping[str, str]) -> tuple[str, str]:
     return kept.get("MASTER_ADDR", ""), kept.get("MASTER_PORT", "")
 
 
+def toward(env: Mapping[str, str]) -> str:
+    """This node's address on the way to srun, where Slurm works; "" = not known."""
+    srun = env.get("SLURM_SRUN_COMM_HOST", "")
+    family = socket.AF_INET6 if ":" in srun else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((srun, 9))  # nothing is sent
+            return str(probe.getsockname()[0]) if srun else ""
+    except OSError:
+        return ""
+
+
+def own_address(env: Mapping[str, str]) -> str:
+    """The address that this node is known by in a report; "" = it has none."""
+    try:
+        return toward(env) or iface.rank(iface.ifaces())[0].address
+    except GangstartError:
+        return ""
+
+
 @dataclass(frozen=True)
 class Ready:
     """What is known before MPI: from the launcher, the GPUs and the command line."""
@@ -94,7 +116,7 @@ def member(ready: Ready, env: Mapping[str, str], mpi: tuple[int, int]) -> Member
         local_rank=told.local_rank,
         node_index=int(index) if index.isdecimal() else None,
         age_s=time.monotonic() - ready.came,
-        wall=time.time(),
+        address=own_address(env),
         step=told.step,
         job=told.job,
         claim=crc32(ready.spec.canonical.encode()) or 1,

@@ -36,7 +36,6 @@ class Came:
 
     member: Member
     at: float
-    offset: float  # its wall clock minus ours
 
 
 class Root:
@@ -57,6 +56,7 @@ class Root:
         self.answered: set[str] = set()
         self.misfit_at: float | None = None
         self.first = ready.came
+        self.sent = 0.0  # the layout, on the monotonic clock
         self.told = False
 
     def on(self, source: int, message: Message, now: float) -> None:
@@ -86,7 +86,7 @@ class Root:
     def _hello(self, source: int, message: Message, now: float) -> None:
         member = Member.unpacked(message["member"])
         at = now - member.age_s
-        self.came[source] = Came(member, at, member.wall - time.time())
+        self.came[source] = Came(member, at)
         self.first = min(self.first, at)
 
     # -- everybody is there, or time is over --------------------------------------
@@ -119,7 +119,7 @@ class Root:
         member, gang = one.member, self._gang()
         node = member.proc.node
         gang.hello(node, one.at)
-        gang.node_clock(node, "", one.offset, 0.0)
+        gang.node_address(node, member.address)
         rank = self.ranks[member.proc.mpi_rank]
         seen = self._seen(member)
         gang.describe(rank, None if seen is None else len(seen), member.program_errno)
@@ -196,8 +196,12 @@ class Root:
         for source, rank in self.ranks.items():
             hold = source == holder
             self.world.send(source, {**common, "rank": rank, "hold": hold})
+        self.sent = time.monotonic()
 
-    def _fit(self, source: int, _message: Message, _now: float) -> None:
+    def _fit(self, source: int, message: Message, now: float) -> None:
+        rtt = max(now - self.sent - message["held_s"], 0.0)
+        offset = message["wall"] + rtt / 2 - time.time()
+        self._gang().node_clock(self.came[source].member.proc.node, offset, rtt)
         self._arrive(source)
 
     def _arrive(self, source: int) -> None:
@@ -247,7 +251,13 @@ class Root:
             return  # of an address that was given up meanwhile
         node = self.came[source].member.proc.node
         self.answered.add(node)
-        self._gang().reach(node, message["result"], message["detail"], message["text"])
+        self._gang().reach(
+            node,
+            message["result"],
+            message["detail"],
+            message["text"],
+            message["rtt_s"],
+        )
         if message["result"] != "ok" and self.misfit_at is None:
             self.misfit_at = now
 
