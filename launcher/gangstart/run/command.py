@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 from argparse import RawDescriptionHelpFormatter
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gangstart.run.launched import Launched
 
 GRACE_S = 30.0
+LEAVING = (signal.SIGTERM, signal.SIGHUP)
 FORWARD_S = 0.5  # a launcher that hears of the end drops lines it has not passed on
 LOOK_SHARE = 0.8  # of T: the GPUs' answer has to count before T is over
 EPILOG = """\
@@ -147,6 +149,11 @@ def abort_at_launcher(env: Mapping[str, str], code: int) -> None:
         os.write(fd, f"cmd=abort exitcode={code}\n".encode())
 
 
+def _leave(number: int, _frame: object) -> None:
+    """End the start in order; the worker is ended by the kernel."""
+    raise SystemExit(128 + number)
+
+
 def attend(asked: Asked, env: Mapping[str, str], parent: int) -> int:
     """Run the program without a start of our own."""
     made = dict(env) if asked.keep_mpi else clean(env)
@@ -160,6 +167,8 @@ def start(asked: Asked, env: Mapping[str, str], parent: int) -> int:
     began = time.monotonic()
     told = launched(env)
     marks = Marks(told.start)
+    for leaving in LEAVING:
+        signal.signal(leaving, _leave)
     try:
         gpu, uuids = look(told, asked.spec, marks, env)
         if told.rank is not None:
