@@ -46,54 +46,61 @@ def describe(status: int) -> str:
 
 
 class Child:
-    """One program from its start to its end."""
+    """A program that runs: a process, with its group if it leads one."""
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
-        """Start it; raises GangstartError (126 or 127) when it cannot be executed."""
-        self.own_group = not os.isatty(0)
-        self._watcher = watcher = Watcher() if self.own_group else None
-        parent = os.getpid()
-
-        def prepare() -> None:
-            if watcher is not None:
-                watcher.lead()
-            die_with_parent(parent)
-
-        try:
-            self._child = subprocess.Popen(
-                list(argv),
-                env=dict(env),
-                preexec_fn=prepare,  # noqa: PLW1509 - one thread, and only libc calls
-            )
-        except OSError as error:
-            self._dismiss()
-            code = 127 if isinstance(error, FileNotFoundError) else 126
-            raise GangstartError(
-                f"run: cannot execute {argv[0]}: {error.strerror}", exit_code=code
-            ) from error
-        self.pid = self._child.pid
+    def __init__(self, pid: int, watcher: Watcher | None) -> None:
+        """Take over a child of this process; with a watcher it leads a group."""
+        self.pid, self._watcher = pid, watcher
+        self.own_group = watcher is not None
+        self._status: int | None = None
 
     def status(self) -> int | None:
         """Its status once it has ended, negative = signal; None while it runs."""
-        return self._child.poll()
+        if self._status is None:
+            pid, raw = os.waitpid(self.pid, os.WNOHANG)
+            self._status = os.waitstatus_to_exitcode(raw) if pid else None
+        return self._status
 
     def send(self, number: int) -> None:
         """Signal all of it."""
         if self.own_group:
             kill_group(self.pid, number)
-        elif self._child.poll() is None:
-            self._child.send_signal(number)
+        elif self.status() is None:
+            os.kill(self.pid, number)
 
     def finish(self) -> None:
         """End what its processes left behind."""
-        if self.own_group:
-            kill_group(self.pid, signal.SIGKILL)
-        self._dismiss()
-
-    def _dismiss(self) -> None:
         if self._watcher is not None:
+            kill_group(self.pid, signal.SIGKILL)
             self._watcher.dismiss()
             self._watcher = None
+
+
+def spawn(argv: Sequence[str], env: Mapping[str, str]) -> Child:
+    """Start a command; raises GangstartError (126, 127) when it cannot be executed."""
+    watcher = None if os.isatty(0) else Watcher()
+    parent = os.getpid()
+
+    def prepare() -> None:
+        if watcher is not None:
+            watcher.lead()
+        die_with_parent(parent)
+
+    try:
+        made = subprocess.Popen(
+            list(argv),
+            env=dict(env),
+            preexec_fn=prepare,  # noqa: PLW1509 - one thread, and only libc calls
+        )
+    except OSError as error:
+        if watcher is not None:
+            watcher.dismiss()
+        code = 127 if isinstance(error, FileNotFoundError) else 126
+        raise GangstartError(
+            f"run: cannot execute {argv[0]}: {error.strerror}", exit_code=code
+        ) from error
+    made.returncode = 0  # Child waits for it, by its pid
+    return Child(made.pid, watcher)
 
 
 class Runner:

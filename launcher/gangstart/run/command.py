@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import time
 from argparse import RawDescriptionHelpFormatter
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gangstart import core
 from gangstart.errors import GangstartError
 from gangstart.job import environ
-from gangstart.run.child import Child, Runner, say
+from gangstart.run.child import Child, Runner, say, spawn
 from gangstart.run.control import NoControl, connect
 from gangstart.run.inside import recognise
 from gangstart.run.launched import launched, number
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gangstart.gpuanswer import GpuWord
+    from gangstart.run.control import Control
     from gangstart.run.launched import Launched
+    from gangstart.run.startup import Released
 
 GRACE_S = 30.0
 LEAVING = (signal.SIGTERM, signal.SIGHUP)
@@ -48,6 +51,7 @@ class Asked(NamedTuple):
     spec: core.Spec
     grace: float
     keep_mpi: bool
+    in_process: bool
     program: list[str]
 
 
@@ -64,7 +68,8 @@ def parse(argv: list[str], env: Mapping[str, str]) -> Asked:
     own, dashes, program = split(argv)
     parser = Parser(
         prog="gangstart run",
-        usage="gangstart run [SPEC] [--grace SECONDS] [--keep-mpi] -- COMMAND …",
+        usage="gangstart run [SPEC] [--grace SECONDS] [--keep-mpi | --in-process] "
+        "-- COMMAND …",
         description="Verify that every rank is present, wired and healthy, then run "
         "COMMAND on each. Start it with mpirun, mpiexec or srun --mpi=TYPE.",
         epilog=EPILOG.format(keys=core.spec_help().rstrip()),
@@ -80,11 +85,19 @@ def parse(argv: list[str], env: Mapping[str, str]) -> Asked:
         action="store_true",
         help="leave the launcher's PMI and MPI variables in COMMAND's environment",
     )
+    parser.add_argument(
+        "--in-process",
+        action="store_true",
+        help="COMMAND is a Python script, or -m and a module, that uses mpi4py itself: "
+        "run it in the interpreter that did the start, MPI still initialised",
+    )
     found = parser.parse_args(own)
     if not dashes or not program:
         parser.error("say what to run after --: gangstart run [SPEC] -- COMMAND …")
     specs = [env.get("SLURM_GANG_START") or "on", found.spec or "on"]
-    return Asked(core.parse_spec(*specs), found.grace, found.keep_mpi, program)
+    return Asked(
+        core.parse_spec(*specs), found.grace, found.keep_mpi, found.in_process, program
+    )
 
 
 def split(argv: list[str]) -> tuple[list[str], bool, list[str]]:
@@ -156,8 +169,9 @@ def _leave(number: int, _frame: object) -> None:
 
 def attend(asked: Asked, env: Mapping[str, str], parent: int) -> int:
     """Run the program without a start of our own."""
-    made = dict(env) if asked.keep_mpi else clean(env)
-    child = Child(asked.program, made)
+    made = dict(env) if asked.keep_mpi or asked.in_process else clean(env)
+    python = [sys.executable] if asked.in_process else []
+    child = spawn([*python, *asked.program], made)
     control = NoControl()
     return Runner(child, control, asked.grace, rank=-1, parent=parent).run()
 
@@ -165,6 +179,7 @@ def attend(asked: Asked, env: Mapping[str, str], parent: int) -> int:
 def start(asked: Asked, env: Mapping[str, str], parent: int) -> int:
     """Start with all the others, then run the program; raises Refused."""
     began = time.monotonic()
+    script = tuple(asked.program) if asked.in_process else ()
     told = launched(env)
     marks = Marks(told.start)
     for leaving in LEAVING:
@@ -173,20 +188,30 @@ def start(asked: Asked, env: Mapping[str, str], parent: int) -> int:
         gpu, uuids = look(told, asked.spec, marks, env)
         if told.rank is not None:
             marks.add(told.rank)
-        ready = Ready(told, asked.spec, asked.program[0], began, gpu, uuids)
-        released = Startup(ready, marks).run(env)
+        ready = Ready(told, asked.spec, asked.program[0], began, gpu, uuids, script)
+        startup = Startup(ready, marks)
+        released = startup.run(env)
     finally:
         marks.close()
     control, warning = connect(released)
     say(warning)
+    if script:
+        child = Child(startup.go_on(), startup.watcher)
+    else:
+        child = command(asked, env, released, control)
+    runner = Runner(child, control, asked.grace, rank=released.rank, parent=parent)
+    return runner.run()
+
+
+def command(
+    asked: Asked, env: Mapping[str, str], released: Released, control: Control
+) -> Child:
+    """Start the program as a command; one that cannot be executed is told to all."""
     planned = {k: v for k, v in env.items() if k not in released.unset}
     planned |= released.set
-    made = planned if asked.keep_mpi else clean(planned)
     try:
-        child = Child(asked.program, made)
+        return spawn(asked.program, planned if asked.keep_mpi else clean(planned))
     except GangstartError as error:
         control.ended(error.exit_code, error.message)
         control.close()
         raise
-    runner = Runner(child, control, asked.grace, rank=released.rank, parent=parent)
-    return runner.run()

@@ -51,9 +51,10 @@ class Watcher:
         os.close(here)
 
     def lead(self) -> None:
-        """In the program's process, before exec: make the group and name it."""
+        """In the program's process, before it runs: make the group and name it."""
         os.setpgid(0, 0)
         os.write(self._there, f"{os.getpid()}\n".encode())
+        os.close(self._there)
 
     def dismiss(self) -> None:
         """The group has ended in order."""

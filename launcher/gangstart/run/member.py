@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import socket
@@ -62,8 +63,8 @@ def program_errno(program: str, env: Mapping[str, str]) -> int:
     try:
         Path(program).stat()
     except OSError as error:
-        return error.errno or 2
-    return 13
+        return error.errno or errno.ENOENT
+    return errno.EACCES
 
 
 def own_master(env: Mapping[str, str]) -> tuple[str, str]:
@@ -103,6 +104,16 @@ class Ready:
     came: float  # monotonic clock: looks are done, MPI_Init comes
     gpu: GpuWord | None
     uuids: tuple[str, ...]
+    script: tuple[str, ...] = ()  # to run in this interpreter, empty = a command
+
+
+def missing_errno(ready: Ready, env: Mapping[str, str]) -> int:
+    """The errno that starting the program would give here, 0 = it can be run."""
+    if ready.script[:1] == ("-m",):
+        return 0
+    if ready.script:
+        return 0 if Path(ready.script[0]).exists() else errno.ENOENT
+    return program_errno(ready.program, env)
 
 
 def member(ready: Ready, env: Mapping[str, str], mpi: tuple[int, int]) -> Member:
@@ -124,7 +135,7 @@ def member(ready: Ready, env: Mapping[str, str], mpi: tuple[int, int]) -> Member
         uuids=ready.uuids,
         visible=env.get("CUDA_VISIBLE_DEVICES"),
         program=ready.program,
-        program_errno=program_errno(ready.program, env),
+        program_errno=missing_errno(ready, env),
         user_address=address,
         user_port=port,
     )

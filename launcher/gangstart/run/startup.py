@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gangstart.run.guard import die_with_parent
+from gangstart.run.guard import Watcher, die_with_parent
 from gangstart.run.marks import missing
 from gangstart.run.worker import forked
 
@@ -71,29 +71,33 @@ class Startup:
         self._since = time.monotonic()
         parent = os.getpid()
         sys.stderr.flush()
+        self.watcher = Watcher() if self.ready.script else None
         self._pid = os.fork()
         if self._pid == 0:
             ours.close()
+            if self.watcher is not None:
+                self.watcher.lead()
             die_with_parent(parent)
             forked(theirs, self.ready, env)
         theirs.close()
+        self._channel = ours
         self._hear(ours)
-        os.waitpid(self._pid, 0)
-        ours.close()
+        if not self.ready.script:
+            os.waitpid(self._pid, 0)
+            ours.close()
         return self._given()
 
+    def go_on(self) -> int:
+        """Let the worker run the program in its own interpreter; its pid."""
+        self._channel.sendall(b".")
+        self._channel.close()
+        return self._pid
+
     def _hear(self, channel: socket.socket) -> None:
+        """Take the worker's word until it has left MPI or stands ready to go on."""
         buffer = b""
-        while True:
-            left = self._deadline() - time.monotonic()
-            if left <= 0 or not select.select([channel], [], [], left)[0]:
-                self._late()
-            try:
-                data, fds, _, _ = socket.recv_fds(channel, 1 << 16, 1)
-            except ConnectionError:
-                data, fds = b"", []
-            if fds:
-                self._listening = socket.socket(fileno=fds[0])
+        while self.phase != "ready":
+            data = self._read(channel)
             if not data and self.phase == "left":
                 return
             if not data:
@@ -101,6 +105,19 @@ class Startup:
             *lines, buffer = (buffer + data).split(b"\n")
             for line in lines:
                 self._take(json.loads(line))
+
+    def _read(self, channel: socket.socket) -> bytes:
+        """What comes next in time; empty at the end of the line."""
+        left = self._deadline() - time.monotonic()
+        if left <= 0 or not select.select([channel], [], [], left)[0]:
+            self._late()
+        try:
+            data, fds, _, _ = socket.recv_fds(channel, 1 << 16, 1)
+        except ConnectionError:
+            return b""
+        if fds:
+            self._listening = socket.socket(fileno=fds[0])
+        return data
 
     def _deadline(self) -> float:
         timeout = self.ready.spec.timeout_s

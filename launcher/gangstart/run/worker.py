@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gangstart.errors import GangstartError
 from gangstart.run.client import Client
 from gangstart.run.guard import libc_exit
+from gangstart.run.inprocess import run_program
 from gangstart.run.judge import singleton
 from gangstart.run.launched import NO_PMI
 from gangstart.run.root import Root
@@ -50,6 +51,12 @@ class Line:
     def give(self, handed: socket.socket) -> None:
         """Hand over a socket, with a line of its own."""
         socket.send_fds(self._channel, [b'{"phase": "control"}\n'], [handed.fileno()])
+
+    def wait_for_word(self) -> None:
+        """Block until the program may run; this process has nothing else to do."""
+        if not self._channel.recv(1):
+            os._exit(1)
+        self._channel.close()
 
     def wait_for_end(self) -> None:
         """Block until the watching process ends, which ends this one (guard.py).
@@ -92,8 +99,13 @@ def work(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None:
         unset=list(plan.unset),
         text=plan.message if plan.warnings and started.rank == 0 else "",
     )
-    world.leave()
-    line.tell("left")
+    if not ready.script:
+        world.leave()
+        line.tell("left")
+        return
+    line.tell("ready")
+    line.wait_for_word()
+    run_program(ready.script, plan.apply(env), world)
 
 
 def enter(ready: Ready) -> World:

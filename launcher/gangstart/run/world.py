@@ -109,6 +109,8 @@ class MpiWorld:
 
     def leave(self) -> None:
         """Wait for what is under way and finalize MPI; collective."""
+        if self._mpi.Is_finalized():
+            return
         for request, _ in self._pending:
             request.Wait()
         self._mpi.Finalize()
