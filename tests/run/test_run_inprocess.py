@@ -28,7 +28,10 @@ def mpi(request: pytest.FixtureRequest, tmp_path: Path) -> Mpi:
 def script(folder: Path, body: str) -> str:
     """A script that has mpi4py's world at hand."""
     path = folder / "train.py"
-    head = "import os, sys, time\nfrom mpi4py import MPI\nworld = MPI.COMM_WORLD\n"
+    head = (
+        "import os, sys, time\nfrom mpi4py import MPI\nworld = MPI.COMM_WORLD\n"
+        "def say(line): os.write(1, f'{line}\\n'.encode())  # mpiexec mixes writes\n"
+    )
     path.write_text(head + body)
     return str(path)
 
@@ -50,7 +53,7 @@ def test_a_script_uses_mpi_with_its_arguments_and_environment(
 
 
 def test_a_module_is_run_as_main(mpi: Mpi, tmp_path: Path) -> None:
-    script(tmp_path, "print(__name__, world.size)")
+    script(tmp_path, "say(f'{__name__} {world.size}')")
     mpi.env["PYTHONPATH"] = str(tmp_path)
     done = run(mpi, 2, "-m", "train")
 
@@ -58,7 +61,7 @@ def test_a_module_is_run_as_main(mpi: Mpi, tmp_path: Path) -> None:
 
 
 def test_a_program_may_finalize_mpi_itself(mpi: Mpi, tmp_path: Path) -> None:
-    done = run(mpi, 2, script(tmp_path, "MPI.Finalize(); print('done')"))
+    done = run(mpi, 2, script(tmp_path, "MPI.Finalize(); say('done')"))
 
     assert (done.code, done.out) == (0, "done\n" * 2), done.err
 

@@ -83,7 +83,8 @@ def test_master_port_is_free_for_the_program_and_the_same_everywhere(mpi: Mpi) -
     bind = (
         "import os, socket; s = socket.socket(); "
         "a = os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']); "
-        "os.environ['RANK'] == '0' and s.bind(a); print(*a)"
+        "os.environ['RANK'] == '0' and s.bind(a); "
+        "os.write(1, f'{a[0]} {a[1]}\\n'.encode())"  # mpiexec mixes writes
     )
     done = mpi.run(4, "timeout=40", "python3", "-c", bind)
 
