@@ -56,10 +56,18 @@ class Mpi:
         return [str(base / "mpirun"), *flags, *command]
 
     def start(self, ranks: int, command: Sequence[str]) -> subprocess.Popen[str]:
-        """Start it in a session of its own."""
+        """Start it in a session of its own.
+
+        mpiexec of MPICH mixes the lines of ranks, so each rank's go to a file.
+        """
+        for old in self.files():
+            old.unlink()
+        argv = self.argv(ranks, command)
+        if self.name == "mpich":
+            argv[1:1] = ["-outfile-pattern", f"{self.state}/out.%r"]
         kept = {k: v for k, v in os.environ.items() if not k.startswith(PREFIXES)}
         return subprocess.Popen(
-            self.argv(ranks, command),
+            argv,
             env={
                 **kept,
                 **self.variables(),
@@ -82,7 +90,12 @@ class Mpi:
         began = time.monotonic()
         with self.start(ranks, command) as running:
             out, err = finish(running)
+        out += "".join(path.read_text() for path in self.files())
         return Done(running.returncode, out, err, time.monotonic() - began)
+
+    def files(self) -> list[Path]:
+        """Output of each rank, where there is a file for it."""
+        return sorted(self.state.glob("out.*"))
 
 
 @dataclass
