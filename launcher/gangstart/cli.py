@@ -37,6 +37,11 @@ class Command(NamedTuple):
 #: a row here.
 COMMANDS = (
     Command(
+        "run",
+        "gangstart.run.command:main",
+        "the start of srun --gang-start under any MPI launcher, then your program",
+    ),
+    Command(
         "report",
         "gangstart.report:main",
         "the start report of a step: who came when, and why it was refused",

@@ -7,15 +7,34 @@ from typing import TYPE_CHECKING
 
 from gangstart._core import ffi, lib
 from gangstart.core import Keeper, text
+from gangstart.gpu import VERDICTS
+from gangstart.story import Story, c_spec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gangstart import core
     from gangstart._core import CData
+    from gangstart.gpuanswer import GpuWord
+
+VERDICT_CODES = {name: code for code, name in VERDICTS.items()}
+#: How a node's try to reach rank 0's node can end.
+REACH = {
+    "ok": lib.GS_REACH_OK,
+    "connect": lib.GS_REACH_CONNECT,
+    "stranger": lib.GS_REACH_STRANGER,
+    "resolve": lib.GS_REACH_RESOLVE,
+    "elsewhere": lib.GS_REACH_ELSEWHERE,
+}
 
 
 def _us(seconds: float) -> int:
     return round(seconds * 1e6)
+
+
+def _cut(value: str, size: int) -> bytes:
+    """Bytes that fit a C array of ``size``, the end included."""
+    return value.encode(errors="replace").replace(b"\0", b"?")[: size - 1]
 
 
 class Gang:
@@ -72,6 +91,98 @@ class Gang:
         """Mark a rank as contradicting the step."""
         lib.gs_gang_mismatch(self._gang, rank)
 
+    def describe(self, rank: int, visible: int | None, program: int) -> None:
+        """Note how many GPUs a task sees (None: not told) and why it cannot run.
+
+        ``program`` is the errno of executing the program there, 0 = it can be.
+        """
+        task = self._gang.tasks[rank]
+        task.visible = lib.GS_NO_RANK if visible is None else visible
+        task.program = program
+
+    def node_address(self, node: str, address: str) -> None:
+        """Note a node's own address."""
+        self._gang.nodes[self.names.index(node)].address = _cut(
+            address, lib.GS_ADDR_SIZE
+        )
+
+    def node_clock(self, node: str, offset: float, rtt: float) -> None:
+        """Note how far a node's wall clock is from ours, in seconds, +- half of rtt.
+
+        The measurement with the shortest way there and back counts.
+        """
+        entry = self._gang.nodes[self.names.index(node)]
+        if entry.hello_rtt_us < 0 or _us(rtt) < entry.hello_rtt_us:
+            entry.clock_offset_us, entry.hello_rtt_us = _us(offset), _us(rtt)
+
+    def require(self, spec: core.Spec) -> None:
+        """Let the release wait for each node's proof and for the wanted GPU looks."""
+        self._gang.wiring = True
+        keep = Keeper()
+        self._gang.health = lib.gs_gang_health_mode(c_spec(keep, spec.canonical))
+
+    def told(self, node: str, health: GpuWord, now: float) -> None:
+        """Take what a node found on its GPUs; the first word counts."""
+        keep = Keeper()
+        made = keep.new("struct gs_healthmsg *")
+        made.node_index = self.names.index(node)
+        made.verdict, made.none = VERDICT_CODES[health.verdict], health.none
+        made.shared_gpu = bool(health.binding)
+        for i, count in enumerate(health.counts):
+            made.counts[i] = count
+        made.took_us, made.alike = _us(health.took_s), health.alike
+        made.why = _cut(health.why, lib.GS_TEXT_SIZE)
+        made.binding = _cut(health.binding, lib.GS_TEXT_SIZE)
+        record = health.record.encode()
+        made.record, made.record_size = keep.new("uint8_t[]", record), len(record)
+        lib.gs_gang_health(self._gang, made, _us(now))
+
+    def reach(
+        self,
+        node: str,
+        result: str,
+        detail: int = 0,
+        text: str = "",
+        rtt: float = 0.0,
+    ) -> None:
+        """Take a node's try to reach rank 0's node; result is a key of REACH.
+
+        detail: errno; text: the address a name has there; rtt: seconds.
+        """
+        keep = Keeper()
+        made = keep.new("struct gs_reach *")
+        made.node_index = self.names.index(node)
+        made.result, made.detail = REACH[result], detail
+        made.text, made.rtt_us = _cut(text, lib.GS_ADDR_SIZE), _us(rtt)
+        lib.gs_gang_reach(self._gang, made)
+
+    def unwire(self) -> None:
+        """Forget all tries: another address comes next."""
+        lib.gs_gang_unwire(self._gang)
+
+    def unreachable(self, now: float) -> None:
+        """No address is left to try: refuse."""
+        lib.gs_gang_unreachable(self._gang, _us(now))
+
+    def fail(self, node: str, sentence: str, now: float) -> None:
+        """Refuse: a node's options or environment cannot work (exit code 78)."""
+        keep = Keeper()
+        made = keep.new("struct gs_fail *")
+        made.node_index, made.rank = self.names.index(node), lib.GS_NO_RANK
+        made.kind = lib.GS_FAIL_CONFIG
+        made.text = _cut(sentence, lib.GS_TEXT_SIZE)
+        lib.gs_gang_fail(self._gang, made, _us(now))
+
+    @property
+    def code(self) -> int:
+        """Exit code of a refusal: 69, 75 or 78; 0 otherwise."""
+        return int(self._gang.code) if self.outcome == "refused" else 0
+
+    @property
+    def c(self) -> CData:
+        """The ``struct gs_gang *``, for other wrappers of the core."""
+        return self._gang
+
     def end(self, now: float) -> None:
         """Give up waiting: the launch is over."""
         lib.gs_gang_end(self._gang, False, _us(now))  # noqa: FBT003 - a C call
@@ -117,29 +228,4 @@ class Gang:
 
     def message(self, begun: float = 0.0) -> str:
         """What the user reads: the line of a good start or those of a refusal."""
-        keep = Keeper()
-        story = self._story(keep, begun)
-        told = (
-            lib.gs_story_start(story)
-            if self.outcome == "released"
-            else lib.gs_story_refusal(story)
-        )
-        line = text(told)
-        lib.gs_text_free(told)
-        return line
-
-    def _story(self, keep: Keeper, begun: float) -> CData:
-        spec = keep.new("struct gs_spec *")
-        lib.gs_spec_init(spec)
-        story = keep.new("struct gs_story *")
-        story.gang, story.spec, story.begun_us = self._gang, spec, _us(begun)
-        for name in (
-            "master_addr",
-            "version",
-            "slurm_version",
-            "cluster",
-            "submit_host",
-            "program",
-        ):
-            setattr(story, name, keep.string(""))
-        return story
+        return Story(begun=begun).message(self)

@@ -7,6 +7,20 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class GpuWord:
+    """What a node tells the step about its GPUs (struct gs_healthmsg of wire.h)."""
+
+    verdict: str = "unknown"
+    none: bool = False  # the node has no GPU
+    counts: tuple[int, ...] = (0, 0, 0, 0)  # GPUs by verdict: ok unknown warn fail
+    took_s: float = 0.0
+    alike: int = 0  # equal on nodes with the same kind of GPUs
+    why: str = "nobody looked at them"  # why it is not ok, "" if it is
+    binding: str = ""  # which tasks share a GPU, "" = none
+    record: str = "{}"  # JSON of docs/health.schema.json
+
+
+@dataclass(frozen=True)
 class Health:
     """What a look found; ``event`` is the record of docs/health.schema.json."""
 
@@ -15,3 +29,4 @@ class Health:
     none: bool  # the node has no GPU
     sentence: str  # all of it in one line
     event: dict[str, Any] = field(default_factory=dict)
+    word: GpuWord = field(default_factory=GpuWord)

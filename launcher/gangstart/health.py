@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gangstart._core import ffi, lib
 from gangstart.core import Keeper, c_text, check, text
 from gangstart.gpu import POLICY_FILE, VERDICTS, Policy
-from gangstart.gpuanswer import Health
+from gangstart.gpuanswer import GpuWord, Health
 from gangstart.gpudiff import differences_of
 
 if TYPE_CHECKING:
@@ -128,6 +128,19 @@ def measure(  # noqa: PLR0913  one argument per thing a caller may know
         none=bool(look.none),
         sentence=_taken(lib.gs_health_sentence(look)),
         event=json.loads(record),
+        word=_word(look),
+    )
+
+
+def _word(look: CData) -> GpuWord:
+    return GpuWord(
+        verdict=VERDICTS[look.verdict],
+        none=bool(look.none),
+        counts=tuple(look.counts[i] for i in range(lib.GS_VERDICTS)),
+        took_s=(look.done_us - look.begun_us) / MICRO,
+        alike=int(lib.gs_gpurule_alike(ffi.addressof(look.probe, "gpus"))),
+        why=_taken(lib.gs_health_why(look)),
+        record=_taken(lib.gs_health_record(look, lib.GS_RECORD_SAMPLE)),
     )
 
 

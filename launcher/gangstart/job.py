@@ -24,6 +24,12 @@ def environ() -> Mapping[str, str]:
     return os.environ
 
 
+def adopt(env: Mapping[str, str]) -> None:
+    """Make `env` the environment of this process."""
+    os.environ.clear()
+    os.environ.update(env)
+
+
 def child_env(
     base: Mapping[str, str] | None = None, **changes: str | None
 ) -> dict[str, str]:

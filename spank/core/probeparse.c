@@ -230,7 +230,10 @@ int gs_probe_line_read(const char *line, struct gs_gpus *gpus, struct gs_error *
         if (strcmp(key, "error") == 0
             && gs_json_get_text(&reader, said, sizeof(said))) {
             clean(said);
-            gs_error_set(error, EPROTO, "%s", said);
+            gs_error_set(error,
+                         EPROTO,
+                         "%s",
+                         said[0] ? said : "gangstart-probe: ended without a reason");
             kind = GS_PROBE_LINE_ERROR;
         }
     }

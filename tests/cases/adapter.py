@@ -19,6 +19,8 @@ from gangstart import core
 from gangstart.errors import GangstartError
 from gangstart.gang import Gang
 from gangstart.port import choose_port
+from gangstart.run.judge import Proc, judge
+from gangstart.run.plan import Layout, Meeting, plan
 
 Json = dict[str, Any]
 
@@ -254,7 +256,30 @@ def barrier(given: Json) -> Json:
     }
 
 
+def mpi(given: Json) -> Json:
+    """Judge what MPI says of its world beside what the launcher says."""
+    procs = [
+        Proc(p["procid"], p["slurm_ntasks"], p["mpi_rank"], p["mpi_size"], p["node"])
+        for p in given["procs"]
+    ]
+    launched = any(proc.rank is not None for proc in procs)
+    judged = judge(procs, "srun" if launched else None)
+    nodes: dict[str, list[int]] = {}
+    for proc, rank in zip(procs, judged.ranks, strict=False):
+        nodes.setdefault(proc.node, []).append(rank)
+    layout = Layout((1, 0), nodes)
+    plans = [plan({}, layout, rank, Meeting()) for rank in judged.ranks]
+    return {
+        "outcome": "fail" if judged.code else "ok",
+        "code": judged.code or None,
+        "warnings": list(judged.warnings),
+        "env": [made.apply({}) for made in plans],
+        "message": judged.message,
+    }
+
+
 KINDS = {
+    "mpi": mpi,
     "barrier": barrier,
     "nodelist": nodelist,
     "env": env,

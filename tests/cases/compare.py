@@ -240,7 +240,22 @@ def procs(_given: Json, expected: Json, answer: Json) -> Iterator[tuple[str, boo
     yield "no shared memory in use is listed", not spared & set(answer.get("shm") or [])
 
 
+def mpi(given: Json, expected: Json, answer: Json) -> Iterator[tuple[str, bool]]:
+    """Whether it starts, why not, and that no two processes have one rank."""
+    outcome, envs = expected["outcome"], answer.get("env") or []
+    yield f"the outcome is {outcome}", answer.get("outcome") == outcome
+    wanted = [expected["code"]] if "code" in expected else []
+    for code in (*wanted, *expected.get("warn", [])):
+        yield f"{code} is said", code in codes_of(answer)
+    for name, value in (expected.get("env") or {}).items():
+        yield f"{name} is {value}", bool(envs) and envs[0].get(name) == value
+    if expected.get("unique_ranks"):
+        ranks = {env.get("RANK") for env in envs}
+        yield "every process has its own rank", len(ranks) == len(given["procs"])
+
+
 KINDS = {
+    "mpi": mpi,
     "nodelist": nodelist,
     "env": env,
     "port": port,

@@ -1,0 +1,217 @@
+"""The gangstart run command: verify the start, then run the program."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from argparse import RawDescriptionHelpFormatter
+from typing import TYPE_CHECKING, NamedTuple
+
+from gangstart import core
+from gangstart.errors import GangstartError
+from gangstart.job import environ
+from gangstart.run.child import Child, Runner, say, spawn
+from gangstart.run.control import NoControl, connect
+from gangstart.run.inside import recognise
+from gangstart.run.launched import launched, number
+from gangstart.run.marks import Marks
+from gangstart.run.member import Ready
+from gangstart.run.plan import clean
+from gangstart.run.startup import Refused, Startup
+from gangstart.usage import Parser
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gangstart.gpuanswer import GpuWord
+    from gangstart.run.control import Control
+    from gangstart.run.launched import Launched
+    from gangstart.run.startup import Released
+
+GRACE_S = 30.0
+LEAVING = (signal.SIGTERM, signal.SIGHUP)
+FORWARD_S = 0.5  # a launcher that hears of the end drops lines it has not passed on
+LOOK_SHARE = 0.8  # of T: the GPUs' answer has to count before T is over
+EPILOG = """\
+SPEC is the one of srun --gang-start[=SPEC]; SLURM_GANG_START is read before it:
+{keys}
+
+exit codes: the program's own (128 + signal); of a refused start 75 not everybody
+arrived, 69 a node or GPU is not fit (health=require), 78 option, configuration or
+environment. When a rank fails, all ranks end with its exit code.
+"""
+
+
+class Asked(NamedTuple):
+    """The command line."""
+
+    spec: core.Spec
+    grace: float
+    keep_mpi: bool
+    in_process: bool
+    program: list[str]
+
+
+def seconds(text: str) -> float:
+    """A number of seconds, 0..86400."""
+    value = float(text)
+    if not 0 <= value <= 86400:  # noqa: PLR2004 - a day
+        raise ValueError(text)
+    return value
+
+
+def parse(argv: list[str], env: Mapping[str, str]) -> Asked:
+    """Read the command line; the program starts after --."""
+    own, dashes, program = split(argv)
+    parser = Parser(
+        prog="gangstart run",
+        usage="gangstart run [SPEC] [--grace SECONDS] [--keep-mpi | --in-process] "
+        "-- COMMAND …",
+        description="Verify that every rank is present, wired and healthy, then run "
+        "COMMAND on each. Start it with mpirun, mpiexec or srun --mpi=TYPE.",
+        epilog=EPILOG.format(keys=core.spec_help().rstrip()),
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("spec", nargs="?", metavar="SPEC", help="how to start")
+    parser.add_argument(
+        "--grace", type=seconds, default=GRACE_S, metavar="SECONDS",
+        help="from SIGTERM to SIGKILL when the ranks are ended (default: 30)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--keep-mpi",
+        action="store_true",
+        help="leave the launcher's PMI and MPI variables in COMMAND's environment",
+    )
+    parser.add_argument(
+        "--in-process",
+        action="store_true",
+        help="COMMAND is a Python script, or -m and a module, that uses mpi4py itself: "
+        "run it in the interpreter that did the start, MPI still initialised",
+    )
+    found = parser.parse_args(own)
+    if not dashes or not program:
+        parser.error("say what to run after --: gangstart run [SPEC] -- COMMAND …")
+    specs = [env.get("SLURM_GANG_START") or "on", found.spec or "on"]
+    return Asked(
+        core.parse_spec(*specs), found.grace, found.keep_mpi, found.in_process, program
+    )
+
+
+def split(argv: list[str]) -> tuple[list[str], bool, list[str]]:
+    """Our own arguments, whether there was a --, and the program's."""
+    if "--" not in argv:
+        return argv, False, []
+    at = argv.index("--")
+    return argv[:at], True, argv[at + 1 :]
+
+
+def look(
+    told: Launched, spec: core.Spec, marks: Marks, env: Mapping[str, str]
+) -> tuple[GpuWord | None, tuple[str, ...]]:
+    """One rank of each node looks at its GPUs: what it found, and their UUIDs."""
+    first = marks.elect() if told.local_rank is None else told.local_rank == 0
+    if spec.health == "off" or not first:
+        return None, ()
+    from gangstart.health import measure  # noqa: PLC0415 - only this rank needs it
+
+    granted = env.get("SLURM_STEP_GPUS") or env.get("SLURM_JOB_GPUS") or ""
+    found = measure(
+        "start",
+        devices=granted.split(",") if granted else None,
+        deadline_s=spec.timeout_s * LOOK_SHARE,
+    )
+    uuids = [str(gpu.get("uuid") or "") for gpu in found.event.get("gpus", [])]
+    return found.word, tuple(uuids) if all(uuids) else ()
+
+
+def main(argv: list[str]) -> int:
+    """Run the command; the exit code is the program's, or that of a refusal."""
+    parent = os.getppid()
+    env = environ()
+    asked = parse(argv, env)
+    inside = recognise(env)
+    if inside is not None:
+        for sentence in inside.warnings:
+            say(f"gang-start: warning: {sentence}\n")
+        return attend(asked, dict(env), parent)
+    if not asked.spec.on:
+        return attend(asked, dict(env), parent)
+    try:
+        return start(asked, env, parent)
+    except Refused as refused:
+        say(refused.text)
+        if refused.abort:
+            time.sleep(FORWARD_S if refused.text else 2 * FORWARD_S)
+            abort_at_launcher(env, refused.code)
+        return refused.code
+
+
+def abort_at_launcher(env: Mapping[str, str], code: int) -> None:
+    """Tell MPICH's mpiexec the exit code, in the words of MPI_Abort (PMI-1).
+
+    It kills all ranks as soon as one of them goes without a goodbye, and would then end
+    with the status of a rank that it has killed.
+    """
+    fd = number(env, "PMI_FD")
+    if fd is None or "MPI_LOCALRANKID" not in env:
+        return
+    with contextlib.suppress(OSError):
+        os.write(fd, f"cmd=abort exitcode={code}\n".encode())
+
+
+def _leave(number: int, _frame: object) -> None:
+    """End the start in order; the worker is ended by the kernel."""
+    raise SystemExit(128 + number)
+
+
+def attend(asked: Asked, env: Mapping[str, str], parent: int) -> int:
+    """Run the program without a start of our own."""
+    made = dict(env) if asked.keep_mpi or asked.in_process else clean(env)
+    python = [sys.executable] if asked.in_process else []
+    child = spawn([*python, *asked.program], made)
+    control = NoControl()
+    return Runner(child, control, asked.grace, rank=-1, parent=parent).run()
+
+
+def start(asked: Asked, env: Mapping[str, str], parent: int) -> int:
+    """Start with all the others, then run the program; raises Refused."""
+    began = time.monotonic()
+    script = tuple(asked.program) if asked.in_process else ()
+    told = launched(env)
+    marks = Marks(told.start)
+    for leaving in LEAVING:
+        signal.signal(leaving, _leave)
+    try:
+        gpu, uuids = look(told, asked.spec, marks, env)
+        if told.rank is not None:
+            marks.add(told.rank)
+        ready = Ready(told, asked.spec, asked.program[0], began, gpu, uuids, script)
+        startup = Startup(ready, marks)
+        released = startup.run(env)
+    finally:
+        marks.close()
+    control, warning = connect(released)
+    say(warning)
+    if script:
+        child = Child(startup.go_on(), startup.watcher)
+    else:
+        child = command(asked, env, released, control)
+    runner = Runner(child, control, asked.grace, rank=released.rank, parent=parent)
+    return runner.run()
+
+
+def command(
+    asked: Asked, env: Mapping[str, str], released: Released, control: Control
+) -> Child:
+    """Start the program as a command; one that cannot be executed is told to all."""
+    planned = {k: v for k, v in env.items() if k not in released.unset}
+    planned |= released.set
+    try:
+        return spawn(asked.program, planned if asked.keep_mpi else clean(planned))
+    except GangstartError as error:
+        control.ended(error.exit_code, error.message)
+        control.close()
+        raise

@@ -1,0 +1,255 @@
+"""How ranks hear of a failure once MPI is finalized: every rank is linked to rank 0.
+
+Why not the launcher's own kill alone: mpiexec of MPICH and srun without -K let the
+others run when a rank fails, and none names the one that failed first. So the ranks
+tell rank 0, and rank 0 tells all; the launcher's kill then only comes on top.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gangstart.run.link import Link, LinkBrokenError
+
+if TYPE_CHECKING:
+    from gangstart.run.startup import Released
+
+CONNECT_S = 10.0
+KILLED = 137
+
+
+@dataclass(frozen=True)
+class First:
+    """The rank that failed first; status is the exit code that everybody ends with."""
+
+    rank: int
+    node: str
+    status: int
+    how: str
+
+    def sentence(self) -> str:
+        """One line without its end; node is empty where nobody could say it."""
+        where = f" on {self.node}" if self.node else ""
+        return f"rank {self.rank}{where} failed first: {self.how}"
+
+
+class Control(Protocol):
+    """A rank's line to the others while the program runs. Nothing here blocks."""
+
+    first: First | None
+
+    def sockets(self) -> list[socket.socket]:
+        """What to wait for."""
+
+    def poll(self) -> None:
+        """Take what has come."""
+
+    def ended(self, status: int, how: str) -> None:
+        """Tell that this rank's program has ended."""
+
+    def over(self) -> bool:
+        """Whether this rank may end: nobody needs it, or everybody knows."""
+
+    def close(self) -> None:
+        """Hang up."""
+
+
+class NoControl:
+    """A world of one, or one without a line: only its own end counts."""
+
+    def __init__(self) -> None:
+        """Know of nothing."""
+        self.first: First | None = None
+
+    def sockets(self) -> list[socket.socket]:
+        """None."""
+        return []
+
+    def poll(self) -> None:
+        """Nothing comes."""
+
+    def ended(self, status: int, how: str) -> None:
+        """Nobody to tell."""
+
+    def over(self) -> bool:
+        """Always."""
+        return True
+
+    def close(self) -> None:
+        """Nothing to hang up."""
+
+
+@dataclass
+class Seat:
+    """A rank as the hub sees it; before its first word nobody knows who it is."""
+
+    link: Link
+    rank: int = -1
+    node: str = ""
+    ended: bool = False
+
+
+class Hub:
+    """Rank 0: hears every rank, and tells all who failed first."""
+
+    def __init__(self, released: Released, listening: socket.socket) -> None:
+        """Listen for the others, on a socket that was opened before the release."""
+        self.first: First | None = None
+        self._released, self._listening = released, listening
+        listening.setblocking(False)  # noqa: FBT003 - the method's own signature
+        self._seats: list[Seat] = []
+        self._came: set[int] = {0}
+        self._until = time.monotonic() + CONNECT_S
+        self._own_end = False
+
+    def sockets(self) -> list[socket.socket]:
+        """The listening one and every rank's."""
+        return [self._listening, *(seat.link.peer for seat in self._seats)]
+
+    def poll(self) -> None:
+        """Accept, hear, and find who failed first."""
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = self._listening.accept()
+                with contextlib.suppress(LinkBrokenError):
+                    link = Link(peer, self._released.key, hub=True)
+                    self._seats.append(Seat(link))
+        for seat in list(self._seats):
+            self._attend(seat)
+
+    def _attend(self, seat: Seat) -> None:
+        try:
+            for message in seat.link.receive():
+                self._hear(seat, message)
+        except LinkBrokenError:
+            self._lose(seat)
+
+    def _hear(self, seat: Seat, message: dict[str, Any]) -> None:
+        if "rank" in message:
+            seat.rank, seat.node = int(message["rank"]), str(message["node"])
+            self._came.add(seat.rank)
+            self._tell(seat)
+        if "status" in message:
+            seat.ended = True
+            if message["status"]:
+                how = str(message["how"])
+                self._fail(First(seat.rank, seat.node, int(message["status"]), how))
+
+    def _lose(self, seat: Seat) -> None:
+        self._seats.remove(seat)
+        seat.link.close()
+        if seat.rank >= 0 and not seat.ended:
+            how = "its gangstart run was killed, or its node is gone"
+            self._fail(First(seat.rank, seat.node, KILLED, how))
+
+    def _fail(self, first: First) -> None:
+        if self.first is None:
+            self.first = first
+            for seat in list(self._seats):
+                self._tell(seat)
+
+    def _tell(self, seat: Seat) -> None:
+        if self.first is not None:
+            with contextlib.suppress(LinkBrokenError):
+                seat.link.send({"first": asdict(self.first)})
+
+    def ended(self, status: int, how: str) -> None:
+        """Rank 0's own program has ended."""
+        self._own_end = True
+        if status:
+            self._fail(First(0, self._released.node, status, how))
+
+    def over(self) -> bool:
+        """Whether every rank has ended, or never came in the time for it."""
+        late = time.monotonic() > self._until
+        everybody = len(self._came) == self._released.world or late
+        named = [seat for seat in self._seats if seat.rank >= 0]
+        return self._own_end and everybody and not named
+
+    def close(self) -> None:
+        """Hang up on all."""
+        for seat in self._seats:
+            seat.link.close()
+        self._listening.close()
+
+
+class Spoke:
+    """Every other rank: linked to rank 0."""
+
+    def __init__(self, released: Released) -> None:
+        """Connect; raises OSError or LinkBrokenError if rank 0 cannot be reached."""
+        self.first: First | None = None
+        self._lost = self._told = self._good = False
+        peer = socket.create_connection(released.control, timeout=CONNECT_S)
+        self._link = Link(peer, released.key, hub=False)
+        self._link.send({"rank": released.rank, "node": released.node})
+        self._introduce(time.monotonic() + CONNECT_S)
+
+    def _introduce(self, until: float) -> None:
+        """Wait until rank 0 has our name, so that it misses us from now on."""
+        while not self._link.is_flushed:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise LinkBrokenError("no answer in time")
+            select.select([self._link.peer], [], [], left)
+            self._link.receive()
+
+    def sockets(self) -> list[socket.socket]:
+        """The one to rank 0, while it lives."""
+        return [] if self._lost else [self._link.peer]
+
+    def poll(self) -> None:
+        """Hear who failed; rank 0 hanging up early is a failure of rank 0."""
+        if self._lost:
+            return
+        try:
+            for message in self._link.receive():
+                if "first" in message:
+                    self.first = First(**message["first"])
+        except LinkBrokenError:
+            self._lost = True
+            if self.first is None and not self._told:
+                how = "it was killed, or its node is gone"
+                self.first = First(0, "", KILLED, how)
+
+    def ended(self, status: int, how: str) -> None:
+        """Tell rank 0."""
+        self._told = True
+        try:
+            self._link.send({"status": status, "how": how})
+        except LinkBrokenError:
+            self._lost = True
+        self._good = status == 0
+
+    def over(self) -> bool:
+        """A good end needs no answer; a bad one is over when rank 0 knows of it."""
+        heard = self._link.is_flushed if self._good else self.first is not None
+        return self._told and (heard or self._lost)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._link.close()
+
+
+def connect(released: Released) -> tuple[Control, str]:
+    """This rank's line to the others, and a warning if there is none."""
+    if released.world == 1:
+        if released.listening is not None:
+            released.listening.close()
+        return NoControl(), ""
+    if released.listening is not None:
+        return Hub(released, released.listening), ""
+    try:
+        return Spoke(released), ""
+    except (OSError, LinkBrokenError) as error:
+        address, port = released.control
+        return NoControl(), (
+            f"gang-start: warning: rank {released.rank} on {released.node} cannot "
+            f"reach rank 0 at {address} port {port} ({error}): if a rank fails, only "
+            "the launcher ends the others\n"
+        )

@@ -1,0 +1,69 @@
+"""The user's program in the interpreter that did the start, with MPI still initialised.
+
+For programs that use mpi4py themselves: ``-m module`` or a script, as for python.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import runpy
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gangstart.job import adopt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gangstart.run.world import World
+
+
+def run_program(argv: Sequence[str], env: Mapping[str, str], world: World) -> None:
+    """Run it to its end; a bad end ends this process, without waiting for MPI.
+
+    The others learn of it from the process that watches this one: MPI_Abort may hang.
+    """
+    adopt(env)
+    code = execute(list(argv))
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()  # noqa: SLF001 - this process ends by C's exit()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    if code:
+        os._exit(code)
+    world.leave()
+
+
+def execute(argv: list[str]) -> int:
+    """Run a module or script as ``__main__``; its exit code, 1 for an exception."""
+    try:
+        if argv[0] == "-m":
+            sys.argv = argv[1:]
+            sys.path.insert(0, str(Path.cwd()))
+            runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = argv
+            sys.path.insert(0, str(Path(argv[0]).resolve().parent))
+            runpy.run_path(argv[0], run_name="__main__")
+    except SystemExit as asked:
+        return exit_status(asked.code)
+    except BaseException:  # noqa: BLE001 - the program's, shown as python shows it
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def exit_status(code: object) -> int:
+    """What python makes of the argument of sys.exit()."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    sys.stderr.write(f"{code}\n")
+    return 1

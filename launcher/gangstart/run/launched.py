@@ -1,0 +1,148 @@
+"""Who started this process, and which rank of how many it is by that word. Pure.
+
+How to add a launcher: a row in LAUNCHERS, before those whose variables it inherits.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Step ids from here on are batch, extern, interactive: no step of tasks.
+SPECIAL_STEP = 0xFFFFFFF0
+
+
+class Launcher(NamedTuple):
+    """The variables in which a launcher tells a rank who it is."""
+
+    name: str
+    rank: str
+    sizes: tuple[str, ...]  # the first that is set
+    local_rank: str
+    local_size: str  # a number, or SLURM_GTIDS, a list of ranks
+
+
+#: mpirun of Open MPI and of MPICH start their own daemons by srun, so the variables
+#: of Slurm that their ranks see are those of a daemon.
+LAUNCHERS = (
+    Launcher(
+        "Open MPI's mpirun",
+        "OMPI_COMM_WORLD_RANK",
+        ("OMPI_COMM_WORLD_SIZE",),
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+    ),
+    Launcher(
+        "MPICH's mpiexec",
+        "PMI_RANK",
+        ("PMI_SIZE",),
+        "MPI_LOCALRANKID",
+        "MPI_LOCALNRANKS",
+    ),
+    Launcher(
+        "srun",
+        "SLURM_PROCID",
+        ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
+        "SLURM_LOCALID",
+        "SLURM_GTIDS",
+    ),
+)
+SRUN = LAUNCHERS[-1].name
+NO_PMI = "no PMI"
+#: Variable -> the kind of process manager interface it belongs to.
+PMI_KINDS = {
+    "PMIX_RANK": "PMIx",
+    "PMI2_RANK": "PMI2",
+    "PMI_FD": "PMI",
+    "PMI_PORT": "PMI",
+}
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What the launcher says; None = it does not say."""
+
+    by: str | None
+    rank: int | None
+    size: int | None
+    local_rank: int | None
+    local_size: int | None
+    start: str  # the same on all ranks of this node and this start, "" = not known
+    pmi: str  # "PMIx", "PMI2", "PMI" or "no PMI"
+    node: str
+    step: tuple[int, int, int] | None  # job, step, restart count of a Slurm step
+    job: int | None  # the allocation's, also where the launcher is not srun
+
+
+def number(env: Mapping[str, str], name: str) -> int | None:
+    """A variable as a number; None if it is not set or no number."""
+    value = env.get(name, "")
+    return int(value) if value.isascii() and value.isdecimal() else None
+
+
+def by_launcher(env: Mapping[str, str]) -> Launcher | None:
+    """The launcher whose variables are there; srun only for a real step of tasks."""
+    for one in LAUNCHERS:
+        if number(env, one.rank) is None:
+            continue
+        if one.rank == "PMI_RANK" and "MPI_LOCALRANKID" not in env:
+            continue  # Slurm's own PMI sets PMI_RANK, too
+        if one.name == SRUN and not is_task_step(env):
+            continue
+        return one
+    return None
+
+
+def is_task_step(env: Mapping[str, str]) -> bool:
+    """Whether this is a task of an ordinary Slurm step."""
+    step = number(env, "SLURM_STEP_ID")
+    return step is not None and step < SPECIAL_STEP and bool(env.get("SLURM_JOB_ID"))
+
+
+def node_name(env: Mapping[str, str]) -> str:
+    """Slurm's name of this node, else the host's without its domain."""
+    return env.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
+
+
+def launched(env: Mapping[str, str]) -> Launched:
+    """Read what the launcher told this process."""
+    one = by_launcher(env)
+    kinds = [kind for name, kind in PMI_KINDS.items() if name in env]
+    job = number(env, "SLURM_JOB_ID")
+    step = None
+    if one is not None and one.name == SRUN:
+        restart = number(env, "SLURM_RESTART_COUNT") or 0
+        step = (job or 0, number(env, "SLURM_STEP_ID") or 0, restart)
+    sizes = [number(env, name) for name in one.sizes] if one else []
+    return Launched(
+        by=one.name if one else None,
+        rank=number(env, one.rank) if one else None,
+        size=next((size for size in sizes if size is not None), None),
+        local_rank=number(env, one.local_rank) if one else None,
+        local_size=local_size(env, one.local_size) if one else None,
+        start=start_name(env, step) if one else "",
+        pmi=kinds[0] if kinds else NO_PMI,
+        node=node_name(env),
+        step=step,
+        job=job,
+    )
+
+
+def local_size(env: Mapping[str, str], name: str) -> int | None:
+    """Tasks on this node, from a number or a list of ranks."""
+    if "," in env.get(name, "") or name == "SLURM_GTIDS":
+        return len([one for one in env.get(name, "").split(",") if one]) or None
+    return number(env, name)
+
+
+def start_name(env: Mapping[str, str], step: tuple[int, int, int] | None) -> str:
+    """A name that the tasks of one start on one node share, fit for a file's name."""
+    if step is not None:
+        return f"{step[0]}.{step[1]}.{step[2]}"
+    spaces = env.get("PMIX_NAMESPACE", "") or f"parent-{os.getppid()}"
+    return "".join(c if c.isalnum() or c in "-._" else "-" for c in spaces)[:100]

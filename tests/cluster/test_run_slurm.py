@@ -1,0 +1,117 @@
+"""gangstart run on a real Slurm: with srun --mpi=pmi2, alone, inside a gang step."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from run.mpitools import GANGSTART, Mpi, why_not
+
+if TYPE_CHECKING:
+    from cluster.gang import Gang
+
+pytestmark = pytest.mark.cluster
+
+TWO_EACH = ("-N4", "--ntasks-per-node=2")
+RUN = (GANGSTART, "run", "timeout=20")
+WHO = "echo $RANK $WORLD_SIZE $NODE_RANK $MASTER_ADDR"
+#: What differs between two starts, and what the other transport cannot know.
+OWN = {
+    "decided_at", "elapsed_s", "first_connected_s", "waited_s", "message", "last",
+    "port", "clock_offset_s", "connected_s", "master_rtt_s", "arrived_s", "skew_s",
+    "job_id", "step_id", "name", "submit_host", "slurm", "took_s",
+}  # fmt: skip
+
+reason = cache(why_not)
+
+
+@pytest.fixture
+def mpich(gang: Gang) -> dict[str, str]:
+    """Environment of MPICH, which speaks Slurm's pmi2; Open MPI's wheel does not."""
+    if reason("mpich"):
+        pytest.skip(reason("mpich"))
+    return Mpi("mpich", gang.folder).variables()
+
+
+def shape(report: Any) -> Any:  # noqa: ANN401 - any JSON
+    """A report without what belongs to one start only."""
+    if isinstance(report, dict):
+        return {k: shape(v) for k, v in report.items() if k not in OWN}
+    return [shape(one) for one in report] if isinstance(report, list) else report
+
+
+def test_srun_with_pmi2_gives_every_rank_its_environment(
+    gang: Gang, mpich: dict[str, str]
+) -> None:
+    ran = gang.srun(*TWO_EACH, "--mpi=pmi2", *RUN, "--", "sh", "-c", WHO, env=mpich)
+
+    address = gang.address("n1")
+    assert ran.code == 0, ran.err
+    assert sorted(ran.out.splitlines()) == [
+        f"{rank} 8 {rank // 2} {address}" for rank in range(8)
+    ]
+    assert "8/8 tasks on 4/4 nodes" in ran.told[0]
+
+
+def test_the_report_is_the_plugins_but_for_the_transport(
+    gang: Gang, mpich: dict[str, str]
+) -> None:
+    assert gang.srun(*TWO_EACH, "--gang-start=20", "true").code == 0
+    ran = gang.srun(*TWO_EACH, "--mpi=pmi2", *RUN, "--", "true", env=mpich)
+    assert ran.code == 0, ran.err
+    plugin, ours = gang.copies()
+
+    assert shape(ours) == shape(plugin)
+
+
+def test_the_same_environment_as_from_the_plugin(
+    gang: Gang, mpich: dict[str, str]
+) -> None:
+    names = "RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|NODE_RANK|GROUP_RANK"
+    ask = f"env | grep -E '^({names}|MASTER_ADDR)=' | sort | tr '\\n' ' '; echo"
+    plugin = gang.srun(*TWO_EACH, "--gang-start=20", "sh", "-c", ask)
+    ours = gang.srun(*TWO_EACH, "--mpi=pmi2", *RUN, "--", "sh", "-c", ask, env=mpich)
+
+    assert (plugin.code, ours.code) == (0, 0), plugin.err + ours.err
+    assert sorted(ours.out.splitlines()) == sorted(plugin.out.splitlines())
+
+
+def test_ranks_without_pmi_are_each_alone_and_told_so(
+    gang: Gang, mpich: dict[str, str]
+) -> None:
+    ran = gang.srun(*TWO_EACH, "--mpi=none", *RUN, "--", "echo", "ran", env=mpich)
+
+    assert (ran.code, ran.out) == (78, "")
+    (line,) = [one for one in ran.told if "every rank is alone" in one]
+    assert "srun --mpi=pmix" in line
+    assert "srun started 8 tasks" in line
+
+
+def test_a_failing_rank_ends_the_others_on_all_nodes(
+    gang: Gang, mpich: dict[str, str]
+) -> None:
+    program = "if [ $RANK = 5 ]; then exit 9; fi; exec sleep 300"
+    words = (*RUN, "--grace", "5", "--", "sh", "-c", program)
+    ran = gang.srun(*TWO_EACH, "--mpi=pmi2", *words, env=mpich)
+
+    assert ran.code == 9
+    assert "rank 5 on n3 failed first: exit code 9" in ran.err
+    assert gang.pids("sleep") == {}
+
+
+def test_in_a_gang_step_nothing_is_done_twice(gang: Gang) -> None:
+    ran = gang.srun(*TWO_EACH, "--gang-start=20", *RUN, "--", "sh", "-c", WHO)
+
+    assert ran.code == 0, ran.err
+    assert len(ran.out.splitlines()) == 8
+    assert len(ran.told) == 1
+    assert len(gang.copies()) == 1
+
+
+def test_in_a_gang_step_a_changed_rank_is_refused(gang: Gang) -> None:
+    script = f"RANK=7 exec {' '.join(RUN)} -- echo ran"
+    ran = gang.srun("-N1", "-n1", "--gang-start=20", "sh", "-c", script)
+
+    assert (ran.code, ran.out) == (78, "")
+    assert "RANK=7, but SLURM_PROCID=0" in ran.err
