@@ -201,4 +201,4 @@ def test_a_line_with_one_byte_changed_is_read_or_refused(at: int, byte: int) -> 
 def test_an_error_without_a_word_has_one_all_the_same(reader: Reader) -> None:
     kind = reader.read('{"error":""}')
     assert kind == lib.GS_PROBE_LINE_ERROR
-    assert "without a reason" in reader.message
+    assert "without a reason" in text(reader.error.text)
