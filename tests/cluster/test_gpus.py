@@ -157,3 +157,22 @@ def test_off_looks_at_nothing(gang: Gang, gpus: Gpus) -> None:
     assert ran.code == 0, ran.err
     assert "GPU" not in ran.err
     gang.clean(10)
+
+
+def test_a_step_that_was_given_no_gpus_is_not_judged_by_them(
+    gang: Gang, gpus: Gpus
+) -> None:
+    gpus.set("n1", 1, **{"ecc_total.1.0": 2})
+    env = {"SLURM_JOB_GPUS": "1"}
+    ran = gang.srun("-N1", "--gang-start=20,health=require", "hostname", env=env)
+    assert ran.code == 0, ran.err
+    assert "GPU" not in ran.told[0]
+    gang.clean(10)
+
+
+def test_a_short_wait_does_not_let_a_bad_gpu_pass(gang: Gang, gpus: Gpus) -> None:
+    gpus.set("n1", 1, **{"ecc_total.1.0": 2})
+    ran = gang.srun("-N1", "-wn1", "--gang-start=2,health=require", *gang.trace())
+    assert ran.code == EXIT_UNFIT, ran.err
+    gang.clean(10)
+    assert gang.started() == []
