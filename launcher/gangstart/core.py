@@ -91,7 +91,8 @@ def expand(nodelist: str) -> list[str]:
         lib.gs_names_free(names)
 
 
-def _folded(made: CData) -> str:
+def taken(made: CData) -> str:
+    """Take over a text that the core made; raises MemoryError if it could not."""
     if made == ffi.NULL:
         raise MemoryError
     try:
@@ -103,12 +104,12 @@ def _folded(made: CData) -> str:
 def fold(names: Sequence[str]) -> str:
     """Fold names into the shortest node list, sorted, each once."""
     keep = Keeper()
-    return _folded(lib.gs_hostlist_fold(keep.strings(names), len(names)))
+    return taken(lib.gs_hostlist_fold(keep.strings(names), len(names)))
 
 
 def fold_ranks(ranks: Sequence[int]) -> str:
     """Fold ranks into the shortest text: ``0-7,9``."""
-    return _folded(lib.gs_ranks_fold(list(ranks), len(ranks)))
+    return taken(lib.gs_ranks_fold(list(ranks), len(ranks)))
 
 
 def task_counts(counts: str) -> list[int]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gangstart._core import ffi, lib
-from gangstart.core import Keeper, c_text, check, text
+from gangstart.core import Keeper, c_text, check, taken, text
 from gangstart.gpu import POLICY_FILE, VERDICTS, Policy
 from gangstart.gpuanswer import GpuWord, Health
 from gangstart.gpudiff import differences_of
@@ -121,12 +121,12 @@ def measure(  # noqa: PLR0913  one argument per thing a caller may know
         raise MemoryError
     look = ffi.gc(made, lib.gs_health_destroy)
     _finish(look, tick)
-    record = _taken(lib.gs_health_record(look, lib.GS_RECORD_ALL))
+    record = taken(lib.gs_health_record(look, lib.GS_RECORD_ALL))
     return Health(
         verdict=VERDICTS[look.verdict],
         drain=bool(look.judged and look.found.drain),
         none=bool(look.none),
-        sentence=_taken(lib.gs_health_sentence(look)),
+        sentence=taken(lib.gs_health_sentence(look)),
         event=json.loads(record),
         word=_word(look),
     )
@@ -139,8 +139,8 @@ def _word(look: CData) -> GpuWord:
         counts=tuple(look.counts[i] for i in range(lib.GS_VERDICTS)),
         took_s=(look.done_us - look.begun_us) / MICRO,
         alike=int(lib.gs_gpurule_alike(ffi.addressof(look.probe, "gpus"))),
-        why=_taken(lib.gs_health_why(look)),
-        record=_taken(lib.gs_health_record(look, lib.GS_RECORD_SAMPLE)),
+        why=taken(lib.gs_health_why(look)),
+        record=taken(lib.gs_health_record(look, lib.GS_RECORD_SAMPLE)),
     )
 
 
@@ -159,15 +159,6 @@ def differences(
     rc = lib.gs_records_compare(*records, keep.string(kernel_log), made, error)
     check(rc, error)
     return differences_of(made)
-
-
-def _taken(made: CData) -> str:
-    if made == ffi.NULL:
-        raise MemoryError
-    try:
-        return text(made)
-    finally:
-        lib.gs_text_free(made)
 
 
 def read(record: str) -> CData:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gangstart._core import ffi, lib
-from gangstart.core import Keeper, c_text, check, text
+from gangstart.core import Keeper, c_text, check, taken
 from gangstart.gpu import Policy
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Story:
         keep = Keeper()
         story = self._made(keep, gang)
         released = gang.outcome == "released"
-        return _taken(
+        return taken(
             lib.gs_story_start(story) if released else lib.gs_story_refusal(story)
         )
 
@@ -73,7 +73,7 @@ class Story:
         story = self._made(keep, gang)
         head = lib.gs_story_head(story)
         try:
-            return _taken(lib.gs_story_report(story, head, lib.GS_NO_RANK))
+            return taken(lib.gs_story_report(story, head, lib.GS_NO_RANK))
         finally:
             lib.gs_text_free(head)
 
@@ -116,12 +116,3 @@ def _odd(keep: Keeper, gang: Gang) -> CData:
     if lib.gs_gangodd_compare(gang.c, policy.c, found) < 0:
         raise MemoryError
     return found
-
-
-def _taken(made: CData) -> str:
-    if made == ffi.NULL:
-        raise MemoryError
-    try:
-        return text(made)
-    finally:
-        lib.gs_text_free(made)

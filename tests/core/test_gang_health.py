@@ -284,7 +284,8 @@ def test_nodes_alike_have_no_findings() -> None:
     assert len(told.start().splitlines()) == 1
 
 
-def test_a_node_that_came_late_does_not_escape_what_is_required() -> None:
+def with_a_late_node() -> Gang:
+    """All there, but the GPUs of the node that came 40 s late are not known."""
     made = Gang(nodes=2)
     made.c.health = REQUIRE
     made.hello(0)
@@ -292,6 +293,11 @@ def test_a_node_that_came_late_does_not_escape_what_is_required() -> None:
     for rank in range(4):
         made.arrive(rank, T0 + 41 * SECOND)
     found(made, 0, now=T0 + SECOND)
+    return made
+
+
+def test_a_node_that_came_late_does_not_escape_what_is_required() -> None:
+    made = with_a_late_node()
     assert made.tick(T0 + 60 * SECOND) == lib.GS_WAITING
     assert lib.gs_gang_next_us(made.c) == T0 + 100 * SECOND
     found(made, 1, FAIL, now=T0 + 70 * SECOND)
@@ -300,13 +306,7 @@ def test_a_node_that_came_late_does_not_escape_what_is_required() -> None:
 
 
 def test_a_late_node_that_never_tells_ends_the_wait() -> None:
-    made = Gang(nodes=2)
-    made.c.health = REQUIRE
-    made.hello(0)
-    made.hello(1, T0 + 40 * SECOND)
-    for rank in range(4):
-        made.arrive(rank, T0 + 41 * SECOND)
-    found(made, 0, now=T0 + SECOND)
+    made = with_a_late_node()
     assert made.tick(T0 + 60 * SECOND) == lib.GS_WAITING
     assert made.tick(T0 + 100 * SECOND) == lib.GS_RELEASED
 

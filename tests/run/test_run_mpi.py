@@ -138,20 +138,15 @@ def test_a_program_killed_by_a_signal_gives_128_plus_its_number(mpi: Mpi) -> Non
     assert "signal 9" in done.ours()
 
 
+def graced(program: str) -> list[str]:
+    """A shell program whose ranks get two seconds to end after a failure."""
+    return [GANGSTART, "run", "timeout=40", "--grace", "2", "--", "sh", "-c", program]
+
+
 def stop_one(mpi: Mpi, tmp_path: Path, victim: str) -> Done:
     """Start 3 sleeping ranks, SIGKILL one process of them, wait for the rest."""
     program = f"echo $PPID > {tmp_path}/run.$RANK; {note_pid(tmp_path)}; sleep 300"
-    command = [
-        GANGSTART,
-        "run",
-        "timeout=40",
-        "--grace",
-        "2",
-        "--",
-        "sh",
-        "-c",
-        program,
-    ]
+    command = graced(program)
     with mpi.start(3, command) as running:
         pids = programs(tmp_path, 3)
         target = tmp_path / victim
@@ -178,17 +173,7 @@ def test_no_orphan_after_kill_9_of_the_launcher(mpi: Mpi, tmp_path: Path) -> Non
 
 def test_sigterm_to_the_launcher_ends_everything(mpi: Mpi, tmp_path: Path) -> None:
     program = f"{note_pid(tmp_path)}; sleep 300"
-    command = [
-        GANGSTART,
-        "run",
-        "timeout=40",
-        "--grace",
-        "2",
-        "--",
-        "sh",
-        "-c",
-        program,
-    ]
+    command = graced(program)
     with mpi.start(2, command) as running:
         pids = programs(tmp_path, 2)
         running.terminate()

@@ -189,7 +189,7 @@ def remove(spool: Spool) -> None:
         return
     try:
         for name in (FILE, SAMPLE):
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError):  # only hooks leave both
                 os.unlink(name, dir_fd=folder)
         spool.path.parent.rmdir()
         spool.path.parent.parent.rmdir()

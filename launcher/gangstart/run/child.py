@@ -130,7 +130,7 @@ class Runner:
 
     def _wait(self, seconds: float) -> list[int]:
         """Wait for anything; the signals that came."""
-        with contextlib.suppress(InterruptedError):
+        with contextlib.suppress(InterruptedError):  # a signal: it is in the pipe
             readable = [self._pipe[0], *(s.fileno() for s in self.control.sockets())]
             select.select(readable, [], [], seconds)
         try:
@@ -229,5 +229,5 @@ def _noted(_number: int, _frame: object) -> None:
 
 def say(text: str) -> None:
     """One write, so that ranks do not mix in a line."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # nobody reads it any more
         os.write(sys.stderr.fileno(), text.encode(errors="replace"))

@@ -159,5 +159,5 @@ class Client:
 
     def _on_stop(self, message: Message) -> None:
         self.code = message["code"]
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # rank 0 has closed its end first
             self.close()

@@ -144,6 +144,7 @@ def main(argv: list[str]) -> int:
     except Refused as refused:
         say(refused.text)
         if refused.abort:
+            # mpiexec shall print our lines before it kills everybody.
             time.sleep(FORWARD_S if refused.text else 2 * FORWARD_S)
             abort_at_launcher(env, refused.code)
         return refused.code
@@ -158,7 +159,7 @@ def abort_at_launcher(env: Mapping[str, str], code: int) -> None:
     fd = number(env, "PMI_FD")
     if fd is None or "MPI_LOCALRANKID" not in env:
         return
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # a launcher that is gone needs no word
         os.write(fd, f"cmd=abort exitcode={code}\n".encode())
 
 

@@ -113,10 +113,10 @@ class Hub:
 
     def poll(self) -> None:
         """Accept, hear, and find who failed first."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # nobody else is waiting, for now
             while True:
                 peer, _ = self._listening.accept()
-                with contextlib.suppress(LinkBrokenError):
+                with contextlib.suppress(LinkBrokenError):  # a stranger
                     link = Link(peer, self._released.key, hub=True)
                     self._seats.append(Seat(link))
         for seat in list(self._seats):
@@ -155,7 +155,7 @@ class Hub:
 
     def _tell(self, seat: Seat) -> None:
         if self.first is not None:
-            with contextlib.suppress(LinkBrokenError):
+            with contextlib.suppress(LinkBrokenError):  # it has ended by itself
                 seat.link.send({"first": asdict(self.first)})
 
     def ended(self, status: int, how: str) -> None:

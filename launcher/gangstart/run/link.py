@@ -120,5 +120,5 @@ class Link:
 
     def close(self) -> None:
         """End it."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # a reset that was still to be told
             self.peer.close()

@@ -71,7 +71,7 @@ class Holder:
         """Answer what is ready; never blocks."""
         if self._held is None:
             return
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # nobody else is waiting, for now
             while True:
                 peer, _ = self._held.accept()
                 peer.setblocking(False)  # noqa: FBT003 - the method's own signature

@@ -140,7 +140,7 @@ def run(world: World, ready: Ready, env: Mapping[str, str]) -> Client:
         if root is not None:
             root.step(time.monotonic())
         idle = IDLE_S[0] if came else min(idle * 1.5, IDLE_S[1])
-        time.sleep(idle)
+        time.sleep(idle)  # MPI has no descriptor to wait for
     return client
 
 
