@@ -94,6 +94,7 @@ struct gs_health *gs_health_start(const struct gs_health_ask *ask, int64_t now_u
     struct gs_health *health = calloc(1, sizeof(*health));
     const char *root = ask->probe.root ? ask->probe.root : "";
     char vendor[GS_GPU_TEXT];
+    bool here;
 
     if (!health)
         return NULL;
@@ -103,14 +104,15 @@ struct gs_health *gs_health_start(const struct gs_health_ask *ask, int64_t now_u
     health->probe.fd = -1;
     gs_gpus_init(&health->gpus);
     set_deadlines(health);
-    if (!has_gpus(root) && gs_bus_other(root, vendor)) {
+    here = has_gpus(root);
+    if (!here && gs_bus_other(root, vendor)) {
         struct gs_error error;
         gs_error_set(&error,
                      0,
                      "GPUs of PCI vendor %s are not looked at: only NVIDIA's and AMD's",
                      vendor);
         not_known(health, error.text, now_us);
-    } else if (!has_gpus(root) && !wants_gpus(health)) {
+    } else if (!here && !wants_gpus(health)) {
         health->none = true;
         finish(health, now_us);
     } else if (!ask->probe.program) {
