@@ -1,11 +1,12 @@
 /* spool_meet.c - the key with which the tasks of a step find each other: spool.h.
  *
- * It lies in a directory of ours, so its user can read it and do nothing else with it;
+ * It lies in a directory of ours, so its user cannot put anything in its place, and
  * until it is whole it is ours alone. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "error_private.h"
@@ -34,7 +35,8 @@ static int write_line(
     if (fd < 0)
         return errno;
     errno = ENOSPC;
-    if (write(fd, line, size) != (ssize_t)size || fchown(fd, uid, gid) < 0)
+    if (write(fd, line, size) != (ssize_t)size || fchown(fd, uid, gid) < 0
+        || fchmod(fd, 0400) < 0) /* whatever the umask: slurmstepd has the job's */
         code = errno;
     close(fd);
     if (code)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
-import stat
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,15 +47,6 @@ def publish(base: Path, archive: Path | None, job: int = JOB) -> tuple[int, str]
 def tree(folder: Path) -> list[str]:
     """Every file below a folder."""
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
-
-
-def meet(step: Path, uid: int = UID) -> tuple[int, str]:
-    """Leave a key in a step's folder; code and sentence."""
-    made, error = new("gs_meet"), new("gs_error")
-    made.key[0:32] = list(range(32))
-    made.port_lo, made.port_hi = 30000, 31000
-    rc = lib.gs_spool_meet(os.fsencode(step), made, uid, GID, error)
-    return rc, text(error.text)
 
 
 @pytest.fixture
@@ -380,37 +369,3 @@ def test_an_archive_that_is_not_there_keeps_everything(base: Path, sys_: Path) -
     assert code < 0
     assert sentence.startswith("cannot make ")
     assert (sys_ / "start.json").exists()
-
-
-def test_the_key_is_for_its_user_alone_and_replaced_by_the_next(base: Path) -> None:
-    step = base / f"{JOB}.{STEP}"
-    (step / "meet.key").symlink_to(base / "elsewhere")
-    assert meet(step) == (0, "")
-    assert meet(step) == (0, "")
-
-    info = (step / "meet.key").lstat()
-    assert stat.S_IMODE(info.st_mode) == 0o400
-    assert stat.S_ISREG(info.st_mode)
-    assert not (base / "elsewhere").exists()
-    made = json.loads((step / "meet.key").read_text())
-    assert made == {
-        "version": 1,
-        "key": bytes(range(32)).hex(),
-        "ports": [30000, 31000],
-    }
-
-
-@root_only
-def test_the_key_belongs_to_the_steps_user(base: Path) -> None:
-    step = base / f"{JOB}.{STEP}"
-    assert meet(step, uid=1234) == (0, "")
-    assert (step / "meet.key").stat().st_uid == 1234
-
-
-def test_the_key_never_reaches_the_archive(base: Path, tmp_path: Path) -> None:
-    assert meet(base / f"{JOB}.{STEP}") == (0, "")
-    archive = tmp_path / "archive"
-    archive.mkdir()
-    assert publish(base, archive) == (1, "")
-    assert not [name for name in tree(archive) if "key" in name]
-    assert not (base / f"{JOB}.{STEP}").exists()
