@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench import faults, health, launch, scale, shim
+from bench import faults, health, launch, library, scale, shim
 from bench.place import ROOT
 from bench.table import Figures, fail, note
 
@@ -20,6 +20,7 @@ PARTS = {
     "start": launch.starts,
     "health": health.measure,
     "shim": shim.measure,
+    "library": library.measure,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -115,3 +116,20 @@ def test_in_a_gang_step_a_changed_rank_is_refused(gang: Gang) -> None:
 
     assert (ran.code, ran.out) == (78, "")
     assert "RANK=7, but SLURM_PROCID=0" in ran.err
+
+
+def test_the_library_meets_across_nodes_without_the_plugin(
+    gang: Gang, mpich: dict[str, str]
+) -> None:
+    program = (
+        "import gangstart as g, os\n"
+        "numbers = [g.barrier(30).number for _ in range(3)]\n"
+        "step = g.current()\n"
+        "os.write(1, f'{step.rank} {step.started} {step.peers[7]} "
+        "{numbers[-1]}\\n'.encode())\n"
+    )
+    command = (*RUN, "--", sys.executable, "-c", program)
+    ran = gang.srun(*TWO_EACH, "--mpi=pmi2", *command, env=mpich)
+
+    assert ran.code == 0, ran.err
+    assert sorted(ran.out.splitlines()) == [f"{rank} run n4 3" for rank in range(8)]

@@ -226,6 +226,7 @@ def test_the_report_can_be_read_by_the_task_whatever_its_umask(
         "sys": "0o755",
         "user": "0o755",
         "start.json": "0o644",
+        "meet.key": "0o400",
     }
 
 

@@ -32,6 +32,7 @@ ROOT = 0  # MPI's rank of the place that decides
 class Started:
     """What a rank was given at the release."""
 
+    step: tuple[int, int]
     rank: int
     node: str
     world: int
@@ -148,6 +149,7 @@ class Client:
             raise RuntimeError("released before the layout came")
         address, port = message["control"]
         self.started = Started(
+            step=self._layout.step,
             rank=self._rank,
             node=self.ready.launched.node,
             world=self._layout.world,

@@ -20,6 +20,7 @@ from gangstart.run.launched import launched, number
 from gangstart.run.marks import Marks
 from gangstart.run.member import Ready
 from gangstart.run.plan import clean
+from gangstart.run.spool import Held
 from gangstart.run.startup import Refused, Startup
 from gangstart.usage import Parser
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from gangstart.gpuanswer import GpuWord
     from gangstart.run.control import Control
     from gangstart.run.launched import Launched
-    from gangstart.run.startup import Released
+from gangstart.run.startup import Released
 
 GRACE_S = 30.0
 LEAVING = (signal.SIGTERM, signal.SIGHUP)
@@ -115,7 +116,7 @@ def look(
     first = marks.elect() if told.local_rank is None else told.local_rank == 0
     if spec.health == "off" or not first:
         return None, ()
-    from gangstart.health import measure  # noqa: PLC0415 - only this rank needs it
+    from gangstart.gpulook import measure  # noqa: PLC0415 - only this rank needs it
 
     granted = env.get("SLURM_STEP_GPUS") or env.get("SLURM_JOB_GPUS") or ""
     found = measure(
@@ -194,14 +195,18 @@ def start(asked: Asked, env: Mapping[str, str], parent: int) -> int:
         released = startup.run(env)
     finally:
         marks.close()
+    held = Held(released.set.get("GANGSTART_SPOOL", ""))
     control, warning = connect(released)
     say(warning)
-    if script:
-        child = Child(startup.go_on(), startup.watcher)
-    else:
-        child = command(asked, env, released, control)
-    runner = Runner(child, control, asked.grace, rank=released.rank, parent=parent)
-    return runner.run()
+    try:
+        if script:
+            child = Child(startup.go_on(), startup.watcher)
+        else:
+            child = command(asked, env, released, control)
+        runner = Runner(child, control, asked.grace, rank=released.rank, parent=parent)
+        return runner.run()
+    finally:
+        held.close()
 
 
 def command(

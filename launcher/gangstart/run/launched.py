@@ -6,7 +6,6 @@ How to add a launcher: a row in LAUNCHERS, before those whose variables it inher
 from __future__ import annotations
 
 import os
-import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -106,7 +105,7 @@ def is_task_step(env: Mapping[str, str]) -> bool:
 
 def node_name(env: Mapping[str, str]) -> str:
     """Slurm's name of this node, else the host's without its domain."""
-    return env.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
+    return env.get("SLURMD_NODENAME") or os.uname().nodename.partition(".")[0]
 
 
 def launched(env: Mapping[str, str]) -> Launched:

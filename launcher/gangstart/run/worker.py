@@ -16,6 +16,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from gangstart.errors import GangstartError
+from gangstart.run import spool
 from gangstart.run.client import Client
 from gangstart.run.guard import libc_exit
 from gangstart.run.inprocess import run_program
@@ -91,11 +92,12 @@ def work(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None:
     if client.control is not None:
         line.give(client.control)
     plan = started.plan
+    more = spool.make(env, started.step, started.key)
     line.tell(
         "released",
         **{k: v for k, v in asdict(started).items() if k not in ("plan", "key")},
         key=started.key.hex(),
-        set=dict(plan.set),
+        set={**plan.set, **more},
         unset=list(plan.unset),
         text=plan.message if plan.warnings and started.rank == 0 else "",
     )
@@ -105,7 +107,7 @@ def work(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None:
         return
     line.tell("ready")
     line.wait_for_word()
-    run_program(ready.script, plan.apply(env), world)
+    run_program(ready.script, {**plan.apply(env), **more}, world)
 
 
 def enter(ready: Ready) -> World:
