@@ -216,7 +216,7 @@ def described(env: Mapping[str, str]) -> Step:
         world_size=world,
         local_rank=local,
         local_world_size=locals_,
-        node=node_name(env),
+        node=node_name(env, own_env=is_task_step(env)),
         node_rank=0 if single else node_rank,
         node_count=1 if single else number(env, "SLURM_STEP_NUM_NODES"),
         job_id=int(job) if job.isdecimal() else number(env, "SLURM_JOB_ID"),

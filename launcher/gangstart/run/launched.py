@@ -107,9 +107,12 @@ def is_task_step(env: Mapping[str, str]) -> bool:
     return step is not None and step < SPECIAL_STEP and bool(env.get("SLURM_JOB_ID"))
 
 
-def node_name(env: Mapping[str, str], one: Launcher | None) -> str:
-    """Slurm's name of this node, else the host's without its domain."""
-    told = env.get("SLURMD_NODENAME") if one is None or one.own_env else ""
+def node_name(env: Mapping[str, str], *, own_env: bool) -> str:
+    """Slurm's name of this node, else the host's without its domain.
+
+    Without own_env the environment is of another node, a batch script's first one.
+    """
+    told = env.get("SLURMD_NODENAME") if own_env else ""
     return told or os.uname().nodename.partition(".")[0]
 
 
@@ -131,7 +134,7 @@ def launched(env: Mapping[str, str]) -> Launched:
         local_size=local_size(env, one.local_size) if one else None,
         start=start_name(env, step) if one else "",
         pmi=kinds[0] if kinds else NO_PMI,
-        node=node_name(env, one),
+        node=node_name(env, own_env=one is None or one.own_env),
         step=step,
         job=job,
     )
