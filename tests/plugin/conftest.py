@@ -44,7 +44,7 @@ def compiled(target: Path, sources: list[Path], *flags: str) -> Path:
     if shutil.which(compiler[0]) is None:
         pytest.skip(f"{compiler[0]} is not installed")
     include = os.environ.get("GANGSTART_SLURM_INCLUDE", "/usr/include")
-    command = [*compiler, "-D_GNU_SOURCE", f"-I{include}", *map(str, sources), *flags]
+    command = [*compiler, "-D_GNU_SOURCE", *map(str, sources), *flags, f"-I{include}"]
     built = subprocess.run(
         [*command, "-o", str(target)],
         capture_output=True,
