@@ -50,7 +50,13 @@ def lent(home: str) -> tuple[str, ...]:
     Of a Python in /usr only its own files: the rest of /usr is what the root replaces.
     """
     executable = Path(sys.executable)
-    found = {"/home", home, sys.prefix, str(Path(gangstart.__file__).parents[1])}
+    found = {
+        "/home",
+        "/var/tmp",  # noqa: S108  a mount point
+        home,
+        sys.prefix,
+        str(Path(gangstart.__file__).parents[1]),
+    }
     if sys.base_prefix == "/usr":
         found |= {f"/usr/bin/{name}" for name in ("python3", executable.resolve().name)}
         found |= {sysconfig.get_path("stdlib"), "/usr/lib/python3"}
