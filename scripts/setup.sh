@@ -29,6 +29,7 @@ slurmd        cmd:slurmd                     the private cluster's nodes
 slurm-client  cmd:srun                       srun, sbatch, scontrol
 munge         cmd:munged                     the private cluster's authentication
 iproute2      cmd:ip                         network namespaces as nodes
+mmdebstrap    cmd:mmdebstrap                 folders with other Slurm releases
 nftables      cmd:nft                        tests of networks that lose packets
 openmpi-bin   cmd:mpirun.openmpi             an MPI for the tests of gangstart run
 mpich         cmd:mpiexec.mpich              another one
@@ -165,7 +166,7 @@ source_key() {
 built() {
     set -- launcher/gangstart/_core*.so
     [ -e "$1" ] || return 1
-    [ "${GANGSTART_NO_PLUGIN:-}" = 1 ] || [ -e launcher/gangstart/spank_gangstart.so ]
+    [ "${GANGSTART_NO_PLUGIN:-}" = 1 ] || [ -e launcher/gangstart/plugins/spank_gangstart-22.05.so ]
 }
 
 step_packages() {
@@ -206,7 +207,7 @@ step_mpi() {
 step_build() {
     quietly "C core and plugin" "$VENV/bin/python" -m pip install -q \
         --no-build-isolation -e .
-    built || die "the build left no _core and spank_gangstart.so in launcher/gangstart"
+    built || die "the build left no _core or no plugins in launcher/gangstart"
 }
 
 # PyPI's own torch for Linux brings gigabytes of CUDA along. The CPU build is a tenth:

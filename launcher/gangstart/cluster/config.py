@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from gangstart.errors import GangstartError
+from gangstart.plugin import recipe
+from gangstart.plugin.recipe import Line
 
 HEAD = "head"
 HEAD_ADDRESS = "10.98.0.1"
@@ -32,8 +34,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 DIRECTORY = re.compile(r"/[A-Za-z0-9_./+@-]*")
 ARGUMENT = re.compile(r"[A-Za-z][A-Za-z0-9_-]*=[!-\"$-~]*")
 SLURM_LINE = re.compile(r"([A-Za-z][A-Za-z0-9]*)\s*=[ -\"$-~]*")
-RELEASE = re.compile(r"\b(\d\d)\.(\d\d)\.\d")
-CGROUP_CAN_BE_DISABLED = (24, 5)
+CGROUP_CAN_BE_DISABLED = Line(24, 5)
 PARTITION = "all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES"
 PLUGIN_MODES = ("optional", "required")
 
@@ -60,9 +61,13 @@ class Spec:
     slurm_lines: tuple[str, ...] = ()
     slurmd_args: tuple[str, ...] = ()
     #: Slurm's release line, such as (22, 5).
-    release: tuple[int, int] = CGROUP_CAN_BE_DISABLED
+    release: Line = CGROUP_CAN_BE_DISABLED
     #: Who the daemons run as: "root", or an ordinary user's numeric id.
     owner: str = "root"
+    #: The folder whose programs the nodes run; "" is this machine's own.
+    root: str = ""
+    #: Paths of this machine that nodes with another root see too.
+    binds: tuple[str, ...] = ()
     #: Where the programs were looked for when the cluster came up.
     search_path: str = ""
 
@@ -114,18 +119,18 @@ def check_range(option: str, value: int, largest: int) -> int:
     raise refuse(f"{option} {value} is out of range: 1 to {largest}")
 
 
-def check_directory(directory: str) -> str:
+def check_directory(directory: str, option: str = "--dir") -> str:
     """Return an absolute directory that every node can share."""
     path = PurePosixPath(directory)
     if ".." in path.parts or not DIRECTORY.fullmatch(directory):
         raise refuse(
-            f"--dir {directory!r} is not usable: an absolute path of letters, digits "
-            "and '_./+@-' (Slurm's files cannot quote others), without '..'"
+            f"{option} {directory!r} is not usable: an absolute path of letters, "
+            "digits and '_./+@-' (Slurm's files cannot quote others), without '..'"
         )
     for private in PRIVATE_DIRECTORIES:
         if path.is_relative_to(private):
             raise refuse(
-                f"--dir {directory} lies below {private}, and each node has its own "
+                f"{option} {directory} lies below {private}, and each node has its own "
                 f"{private}: choose a directory elsewhere, such as /var/tmp/gangstart"
             )
     return str(path)
@@ -225,10 +230,10 @@ def render_cgroup(spec: Spec) -> str:
     return lines([f"CgroupPlugin={plugin}"])
 
 
-def parse_release(text: str) -> tuple[int, int]:
+def parse_release(text: str) -> Line:
     """Read the release out of `slurmd -V`; one that says nothing counts as new."""
-    found = RELEASE.search(text)
-    return (int(found[1]), int(found[2])) if found else CGROUP_CAN_BE_DISABLED
+    words = text.split()
+    return (recipe.parse(words[-1]) if words else None) or CGROUP_CAN_BE_DISABLED
 
 
 def render_plugstack(spec: Spec) -> str:
