@@ -1,6 +1,6 @@
 # Verbs only; what they do is in scripts/. Extra pytest arguments: make test ARGS="-k report"
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo bench lint asan fuzz clean
+.PHONY: help setup build test compose demo bench lint asan fuzz clean
 ARGS ?=
 SECONDS ?= 60
 
@@ -13,8 +13,12 @@ setup: ## install what is missing here: Debian packages, .venv, the C parts, the
 build: ## compile the C core and the plugin again if their sources changed
 	@scripts/setup.sh packages python build
 
-test: setup ## setup, then every test, those on a private Slurm cluster too
-	@.venv/bin/python -m pytest $(ARGS)
+test: setup ## setup, then every test but make compose's, those on a private Slurm cluster too
+	@.venv/bin/python -m pytest --ignore=tests/compose $(ARGS)
+
+compose: ## docker-compose.yml, really run; docker is installed and started if there is none
+	@scripts/setup.sh packages compose-packages python build
+	@.venv/bin/python -m pytest -s tests/compose $(ARGS)
 
 demo: ## setup, then a training and a refused start on a private 4-node Slurm cluster
 	@scripts/demo.sh
