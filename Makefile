@@ -1,6 +1,6 @@
 # Verbs only; what they do is in scripts/. Extra pytest arguments: make test ARGS="-k report"
 .DEFAULT_GOAL := help
-.PHONY: help setup build roots test releases demo bench lint asan fuzz clean
+.PHONY: help setup build roots test compose releases demo bench lint asan fuzz clean
 ARGS ?=
 SECONDS ?= 60
 
@@ -16,8 +16,12 @@ build: ## compile the C core and the plugin again if their sources changed
 roots: ## folders with newer Slurm releases, for cluster up --root: make roots ARGS="24.11"
 	@scripts/setup.sh packages && scripts/roots.sh $(ARGS)
 
-test: setup ## setup, then every test, those on a private Slurm cluster too
-	@.venv/bin/python -m pytest $(ARGS)
+test: setup ## setup, then every test but make compose's, those on a private Slurm cluster too
+	@.venv/bin/python -m pytest --ignore=tests/compose $(ARGS)
+
+compose: ## docker-compose.yml, really run; docker is installed and started if there is none
+	@scripts/setup.sh packages compose-packages python build
+	@.venv/bin/python -m pytest -s tests/compose $(ARGS)
 
 releases: ## setup, roots, then every test that needs a cluster, on each newer Slurm
 	@scripts/setup.sh && scripts/releases.sh $(ARGS)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # setup.sh - brings this machine and this checkout to where every make verb works.
-# Usage: setup.sh [packages] [lint-packages] [python] [build] [demo]
-#        (default: packages python build demo; lint-packages is for make lint)
+# Usage: setup.sh [packages] [lint-packages] [compose-packages] [python] [build] [demo]
+#        (default: packages python build demo; the others are for make lint, make compose)
 # Knobs: PYTHON=python3.12, GANGSTART_NO_PLUGIN=1 (no Slurm headers: Python part only),
 #        GANGSTART_SLURM_INCLUDE=DIR (Slurm installed elsewhere); CC and CFLAGS count too.
 # On failure: the failing command and all it printed, exit 1. What was done stays; run it
@@ -17,7 +17,8 @@ STARTED=$(date +%s)
 
 # Debian package, how to tell that it is not needed, what it is for. A row is one line;
 # probes: cmd:NAME on PATH, file:PATH exists, python:FACT as told by python_facts(),
-# clang:NAME is a runtime library of clang, lib:PATH is below a folder of /usr/lib.
+# clang:NAME is a runtime library of clang, lib:PATH is below a folder of /usr/lib,
+# compose:any either way to call compose.
 RUN_PACKAGES="
 gcc           cmd:gcc                        compiles the C core and the plugin
 libc6-dev     file:/usr/include/stdio.h      the C library's headers
@@ -39,6 +40,12 @@ LINT_PACKAGES="
 cppcheck      cmd:cppcheck                   static analysis; the other linters come from PyPI
 clang         cmd:clang                      make fuzz
 libclang-rt-14-dev  clang:fuzzer             libFuzzer, of the clang of Debian 12
+"
+COMPOSE_PACKAGES="
+docker.io       cmd:dockerd                  make compose: runs docker-compose.yml
+iptables        cmd:iptables                 dockerd does not start without it
+docker-compose  compose:any                  brings the services up
+mmdebstrap      cmd:mmdebstrap               makes the base image where no registry can be reached
 "
 
 say() {
@@ -95,6 +102,7 @@ missing() {
         lib:*) ls /usr/lib/*/"${probe#lib:}" >/dev/null 2>&1 ;;
         python:*) case " $FACTS " in *" ${probe#python:} "*) ;; *) false ;; esac ;;
         clang:*) has_runtime "${probe#clang:}" ;;
+        compose:*) docker compose version >/dev/null 2>&1 || command -v docker-compose >/dev/null ;;
         esac || printf '%s ' "$package"
     done
 }
@@ -177,6 +185,10 @@ step_lint_packages() {
     install_packages "$LINT_PACKAGES"
 }
 
+step_compose_packages() {
+    install_packages "$COMPOSE_PACKAGES"
+}
+
 step_python() {
     if [ -e "$VENV" ] && ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
         say "$VENV no longer runs (its Python is gone, or it was left half made): again"
@@ -243,6 +255,7 @@ run() {
     case $1 in
     packages) step_packages ;;
     lint-packages) step_lint_packages ;;
+    compose-packages) step_compose_packages ;;
     python)
         # A Python that was upgraded or removed leaves a link to nowhere.
         [ -x "$VENV/bin/python" ] || rm -f "$VENV"/.setup-*
@@ -254,7 +267,7 @@ run() {
         once build "$key"
         ;;
     demo) once demo "$(venv_key)" ;;
-    *) die "unknown step '$1': packages, lint-packages, python, build or demo" ;;
+    *) die "unknown step '$1': packages, lint-packages, compose-packages, python, build or demo" ;;
     esac
 }
 
