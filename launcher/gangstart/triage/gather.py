@@ -127,7 +127,8 @@ class Log:
         begin = max(begin, end - LOOK_BACK_BYTES)
         if begin >= end:
             return
-        when = step = None
+        when: float | None = None
+        step: tuple[int, int] | None = None
         begin = data.rfind(b"\n", 0, begin) + 1 if begin else 0
         lines = data[begin:end].removesuffix(b"\n").split(b"\n")
         below = line + data.count(b"\n", start, end)
@@ -138,7 +139,7 @@ class Log:
             when = when if when is not None else self._time(text)
             if step is None:
                 found = PROGRESS.search(text)
-                step = int(found[1]) if found else None
+                step = (int(found[1]), below) if found else None
             if self._looks <= LOOKS:
                 self._alive(text, below)
             elif when is not None and step is not None:
@@ -146,7 +147,7 @@ class Log:
         if when is not None:
             self.last_time = when
         if step is not None:
-            self.progress.append(Progress(below, step, self.last_time))
+            self.progress.append(Progress(step[1], step[0], self.last_time))
 
     def _alive(self, text: str, line: int) -> None:
         """Keep a plain line as the newest of its rank."""
@@ -285,7 +286,7 @@ class Log:
             attempt=self.attempt,
             fields=known,
             ranks=expand_ranks(known.get("ranks", "")),
-            dated=dated or at is not None,
+            dated=dated or at is not None or self.reading.node is not None,
         )
         for name in ("label", "local_rank", "gpu", "pid"):
             value = getattr(head, name)

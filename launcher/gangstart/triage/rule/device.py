@@ -211,6 +211,9 @@ def lost_while_running(facts: Facts) -> list[Cause]:
     if not events:
         return []
     node, rank = facts.where(events)
+    if node is None and events[0].node is None:
+        # The line came from the job script: the ranks that then saw no GPU tell where.
+        node, _ = facts.where(facts.of("no_gpu", "gpu_binding", "cuda_error"))
     return [
         Cause(
             "NODE_SOFTWARE",

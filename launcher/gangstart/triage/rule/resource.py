@@ -55,6 +55,8 @@ def host_memory(facts: Facts) -> list[Cause]:
     if not events and not said:
         return []
     named = facts.of("task_oom") + worker + kernel
+    if kernel and not any(e.rank is not None for e in named):
+        named += _killed(facts, {e.node for e in kernel})
     node, rank = facts.where(named)
     first = named[0] if named else (events[0] if events else None)
     proven = bool(kernel or slurm or said)
@@ -70,6 +72,18 @@ def host_memory(facts: Facts) -> list[Cause]:
             "not GPU memory",
             notes=["raise --mem, or use fewer DataLoader workers (num_workers)"],
         )
+    ]
+
+
+def _killed(facts: Facts, nodes: set[str | None]) -> list[Event]:
+    """Tasks on these nodes that died of SIGKILL before srun ended the others."""
+    end = min((e.order for e in facts.of("srun_ends")), default=None)
+    return [
+        e
+        for e in facts.of("task_signal")
+        if e.fields.get("signal") == "Killed"
+        and e.node in nodes
+        and (end is None or e.order < end)
     ]
 
 

@@ -12,7 +12,7 @@ from gangstart.triage.table.container import CONTAINER
 from gangstart.triage.table.filesystem import FILESYSTEM
 from gangstart.triage.table.general import GENERAL
 from gangstart.triage.table.gpu import GPU
-from gangstart.triage.table.nccl import NCCL
+from gangstart.triage.table.nccl import NCCL, NCCL_REST
 from gangstart.triage.table.ours import OURS
 from gangstart.triage.table.python import PYTHON
 from gangstart.triage.table.rendezvous import RENDEZVOUS
@@ -26,6 +26,7 @@ ROWS: tuple[Row, ...] = (
     *NCCL,
     *RENDEZVOUS,
     *GPU,
+    *NCCL_REST,
     *FILESYSTEM,
     *SYSTEM,
     *CONTAINER,

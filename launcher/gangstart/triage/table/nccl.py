@@ -2,8 +2,6 @@
 
 from gangstart.triage.table.row import Row
 
-ADDRESS = r"(?P<peer>[\w.:-]+?)(?:<(?P<port>\d+)>|:\d+)?"
-
 NCCL = (
     Row(
         "nccl_watchdog",
@@ -131,13 +129,12 @@ NCCL = (
             "NCCL WARN Connect to ",
             "NCCL WARN Accept ",
         ),
-        r"NCCL WARN (?:\[[^\]]*\] )?(?P<what>.*?(?:[Cc]onnection closed by (?:remote "
-        r"peer )?(?P<peer>[\w.-]+)(?:<(?P<port>\d+)>)?"
-        r"|[Cc]onnect to (?P<peer2>[\w.:-]+?)(?:<\d+>|:\d+)? failed.*"
-        r"|(?:recv|send|sendmsg) (?:from|to) (?P<peer3>[\w.:-]+?)(?:<\d+>)? failed.*"
-        r"|[Cc]onnect.*?(?:refused|timed out|No route).*|no socket interface.*"
-        r"|.*(?:Connection reset|Broken pipe|Connection refused|Connection timed out|"
-        r"No route to host|Network is unreachable).*))",
+        r"NCCL WARN (?:\[[^\]]*\] )?(?:.*?(?:[Cc]onnection closed by (?:remote peer )?"
+        r"(?P<peer>[\w.-]+)(?:<(?P<port>\d+)>)?|\b[Cc]onnect to (?P<peer2>[\w.:-]+?)"
+        r"(?:<\d+>|:\d+)? failed|(?:recv|send|sendmsg) (?:from|to) "
+        r"(?P<peer3>[\w.:-]+?)(?:<\d+>)? failed)|.*(?:no socket interface|Connection "
+        r"reset|Broken pipe|Connection refused|Connection timed out|timed out"
+        r"|No route to host|Network is unreachable))",
         "gn20:1:2 [0] socket.cc:565 NCCL WARN Net : Connection closed by remote peer "
         "gn22<51004>",
         "NET_SOCKET",
@@ -149,13 +146,6 @@ NCCL = (
         "n1:1:1 [0] misc/socket.cc:701 NCCL WARN socketFinalizeAccept: wrong magic "
         "4d2 != 929",
         "STALE_INCARNATION",
-    ),
-    Row(
-        "nccl_cuda",
-        ("NCCL WARN Cuda failure",),
-        r"NCCL WARN Cuda failure (?P<number>\d+)? ?'(?P<why>[^']*)'",
-        "gn77:1:1 [1] include/alloc.h:125 NCCL WARN Cuda failure 710 'device-side "
-        "assert triggered'",
     ),
     Row(
         "store_wait",
@@ -217,6 +207,17 @@ NCCL = (
         r"To avoid data inconsistency|Some NCCL operations have failed|dump signal|"
         r"global timeout signal|ncclCommAbort",
         "[Rank 4] To avoid data inconsistency, we are taking the entire process down.",
+    ),
+)
+
+#: After the GPU's rows: a CUDA failure may say more than that NCCL met it.
+NCCL_REST = (
+    Row(
+        "nccl_cuda",
+        ("NCCL WARN Cuda failure",),
+        r"NCCL WARN Cuda failure (?P<number>\d+)? ?'(?P<why>[^']*)'",
+        "gn77:1:1 [1] include/alloc.h:125 NCCL WARN Cuda failure 710 'device-side "
+        "assert triggered'",
     ),
     Row(
         "nccl_warn",

@@ -190,7 +190,7 @@ SLURM = (
     Row(
         "gres_count",
         ("gres/gpu count",),
-        r"gres/gpu count (?:reported lower than configured|too low) ?"
+        r"(?:[Nn]ode (?P<node>[\w.-]+) .*)?gres/gpu count (?:reported lower than configured|too low) ?"
         r"\((?P<found>\d+) < (?P<wanted>\d+)\)",
         "gres/gpu count reported lower than configured (7 < 8)",
         "GPU_COUNT",
