@@ -25,6 +25,8 @@ def attribute(trace: Trace, logs: list[Log]) -> Facts:
     masked = _masked(events)
     for event in events:
         _rank(event, trace.layout, torchrun=torchrun, masked=masked)
+    _learn(trace.layout, events, torchrun=torchrun)
+    for event in events:
         _node(event, trace)
         _align(event, trace.layout)
     attempts = trace.job.attempts
@@ -41,6 +43,22 @@ def attribute(trace: Trace, logs: list[Log]) -> Facts:
             _align(event, trace.layout)
             facts.last_lines[rank] = event
     return facts
+
+
+def _learn(layout: Layout, events: list[Event], *, torchrun: bool) -> None:
+    """Without a start report: srun's lines about single tasks say where ranks ran.
+
+    Other lines do not: they may be about a node and written by a rank elsewhere.
+    """
+    told = {"task_exit", "task_signal", "task_oom", "mpirun_signal", "elastic_root"}
+    if layout.rank_node:
+        return
+    learnt: dict[int, str] = {}
+    for event in events:
+        if event.kind in told and event.node and not (torchrun and event.ranks):
+            ranks = event.ranks or (() if event.rank is None else (event.rank,))
+            learnt |= dict.fromkeys(ranks, event.node)
+    layout.learnt = learnt
 
 
 def _comparable(logs: list[Log]) -> bool:
@@ -99,7 +117,7 @@ def _node(event: Event, trace: Trace) -> None:
         event.node = trace.layout.address_node.get(event.node, event.node)
         return
     if event.rank is not None:
-        event.node = trace.layout.rank_node.get(event.rank)
+        event.node = trace.layout.node_of(event.rank)
     if event.node is None and len(set(trace.layout.rank_node.values())) == 1:
         event.node = next(iter(trace.layout.rank_node.values()))
     if event.node is None and len(trace.job.nodes) == 1:
@@ -115,7 +133,7 @@ def _align(event: Event, layout: Layout) -> None:
 
 def _attempts(events: list[Event], attempts: tuple[Attempt, ...]) -> None:
     """Which run an event belongs to: by a mark in the log, or by its time."""
-    if len(attempts) < 2:
+    if len(attempts) <= 1:
         return
     for event in events:
         if event.attempt or event.time is None:

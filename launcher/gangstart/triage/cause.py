@@ -97,7 +97,7 @@ class Facts:
 
     def node_of(self, rank: int | None) -> str | None:
         """Node of a rank."""
-        return None if rank is None else self.trace.layout.rank_node.get(rank)
+        return None if rank is None else self.trace.layout.node_of(rank)
 
     def ranks_of(self, node: str | None) -> list[int]:
         """Ranks of a node, ascending: their places are the local ranks."""

@@ -23,7 +23,20 @@ SYSLOG = re.compile(
     r"(\d\d):(\d\d):(\d\d)(?: (\d{4}))?"
 )
 UPTIME = re.compile(r"^\[ *(\d+\.\d+)\]")
-MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+MONTHS = [
+    "Jan",
+    "Feb",
+    "Mar",
+    "Apr",
+    "May",
+    "Jun",
+    "Jul",
+    "Aug",
+    "Sep",
+    "Oct",
+    "Nov",
+    "Dec",
+]
 #: A line's time stands at its front; further on is text about other times.
 FRONT = 120
 

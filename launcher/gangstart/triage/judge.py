@@ -18,8 +18,15 @@ from gangstart.triage.model import (
 )
 from gangstart.triage.past import offenders
 from gangstart.triage.relate import root_of
-from gangstart.triage.rule import device, hardware, meeting, network, program
-from gangstart.triage.rule import resource, scheduler
+from gangstart.triage.rule import (
+    device,
+    hardware,
+    meeting,
+    network,
+    program,
+    resource,
+    scheduler,
+)
 from gangstart.triage.unknown import missing, ruled_series
 
 if TYPE_CHECKING:
@@ -35,6 +42,7 @@ RULES = (
     *scheduler.RULES,
 )
 EVIDENCE = 6
+WASTED_S = 600.0  # less is what teardown takes
 FINE = {"COMPLETED", "RUNNING", "PENDING", "COMPLETING", ""}
 #: Causes that a job which completed can still have.
 SLOW = {"THERMAL_STRAGGLER", "KILL_TASK_FAILED"}
@@ -117,7 +125,7 @@ def _nothing(facts: Facts) -> Cause:
 
 
 def who(verdict_rank: int | None, node: str | None) -> str:
-    """ "rank 3 on gn02", as far as known."""
+    """Whom it is about ("rank 3 on gn02"), as far as known."""
     parts = []
     if verdict_rank is not None:
         parts.append(f"rank {verdict_rank}")
@@ -140,17 +148,15 @@ def _verdict(facts: Facts, root: Cause) -> Verdict:
         node,
         root.rank,
         root.gpu,
-        CODES[root.code].drain,
+        CODES[root.code].drains,
         evidence=evidence(root.events),
     )
     if root.code in {"NO_FAILURE", "UNKNOWN"}:
         ended = facts.state == "COMPLETED"
         verdict.training_completed = True if completed or ended else None
     else:
-        verdict.training_completed = (
-            completed
-            or root.code == "THERMAL_STRAGGLER"
-            and (facts.state == "COMPLETED")
+        verdict.training_completed = completed or (
+            root.code == "THERMAL_STRAGGLER" and (facts.state == "COMPLETED")
         )
     for note in root.notes:
         verdict.evidence.append(Evidence(note, Place("triage"), quoted=False))
@@ -210,7 +216,7 @@ def _wasted(cause: Cause, root: Cause) -> str:
     if cause.code not in {"TIME_LIMIT", "USER_CANCEL", "PREEMPTED"}:
         return ""
     begin, end = root.shown, cause.shown
-    if begin is None or end is None or end - begin < 600:
+    if begin is None or end is None or end - begin < WASTED_S:
         return ""
     hours = (end - begin) / 3600
     return f"{hours:.1f} h were wasted: the failed ranks did not exit ({cause.what})"
@@ -241,7 +247,7 @@ def _next(facts: Facts, verdict: Verdict) -> None:
     code = CODES[verdict.code]
     if code.command and ("{node}" not in code.command or verdict.node):
         text = code.command.replace("{node}", verdict.node or "")
-        text = text.replace("{job}", facts.trace.job.job_id)
+        text = text.replace("{job}", facts.trace.job.job_id or "JOBID")
         verdict.next.append(Command(text.replace("{code}", verdict.code), code.why))
     for one in offenders(facts.trace.history)[:3]:
         if one.node not in facts.nodes:

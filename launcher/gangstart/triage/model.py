@@ -200,6 +200,11 @@ class Layout:
     blamed_nodes: tuple[str, ...] = ()
     address_node: dict[str, str] = field(default_factory=dict)  # address -> node
     lateness_s: dict[str, float] = field(default_factory=dict)
+    learnt: dict[int, str] = field(default_factory=dict)  # rank -> node, from the logs
+
+    def node_of(self, rank: int) -> str | None:
+        """Node of a rank: by the start report, else as the logs say."""
+        return self.rank_node.get(rank) or self.learnt.get(rank)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def offenders(jobs: Sequence[PastJob]) -> list[Offender]:
     for node in nodes:
         bad = sum(node in job.nodes for job in failed)
         used = sum(node in job.nodes for job in jobs)
-        if bad < 2:
+        if bad <= 1:
             continue
         chance = tail(len(failed), bad, used, len(jobs)) * len(nodes)
         if chance < CHANCE:

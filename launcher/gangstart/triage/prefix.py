@@ -24,6 +24,7 @@ INNER_RANK = re.compile(
     r"|\(rank (\d+)\)|\bRank (\d+):"
 )
 INNER_FRONT = 160
+FRONTS = tuple("0123456789[ ")
 
 
 @dataclass
@@ -94,12 +95,15 @@ def short(name: str) -> str:
 
 
 def split(text: str, nodes: frozenset[str] = frozenset()) -> Head:
-    """Take the prefixes off a cleaned line; ``nodes``: names that may stand in front."""
+    """Take the prefixes off a cleaned line; ``nodes``: names that may stand in f"
+    "ront.
+    """
     head = Head(text)
     for _ in range(4):
-        if head.text[:1].isdigit() or head.text[:1] in "[ ":
-            if any(_take(pattern, head, name) for pattern, name in NUMBERED):
-                continue
+        if head.text[:1] in FRONTS and any(
+            _take(pattern, head, name) for pattern, name in NUMBERED
+        ):
+            continue
         if not _machine(head, nodes):
             break
     if head.rank is None:

@@ -34,7 +34,10 @@ def quoted(evidence: Evidence) -> str:
 
 def moment(one: Moment) -> str:
     """One line of the timeline."""
-    return f"{clock(one.time):<14}  {one.role:<10}  {safe(one.who, 40):<20}  {safe(one.what, 160)}"
+    return (
+        f"{clock(one.time):<14}  {one.role:<10}  {safe(one.who, 40):<20}  "
+        f"{safe(one.what, 160)}"
+    )
 
 
 def paragraphs(verdict: Verdict) -> Iterator[tuple[str, list[str]]]:

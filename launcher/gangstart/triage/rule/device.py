@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gangstart.triage.model import Event, GpuUse
 
 OTHER = re.compile(r"Process (\d+) has ([\d.]+) (GiB|MiB) memory in use")
+SOME = 2  # with more ranks it is how the job was started, no single rank
 OWN_GPU = re.compile(r"\bGPU (\d+)\b")
 
 
@@ -70,13 +71,14 @@ def binding(facts: Facts) -> list[Cause]:
         "CUDA_VISIBLE_DEVICES (--gpus-per-task or --gpu-bind shows it one GPU only)"
     )
     node, rank = facts.where(events)
+    ranks = {e.rank for e in events}
     return [
         Cause(
             "GPU_BINDING",
             PROGRAM,
             events,
             node or first.node,
-            rank if rank is not None else (first.rank if len(events) < 3 else None),
+            rank if rank is not None else (first.rank if len(ranks) <= SOME else None),
             what=what,
         )
     ]

@@ -31,10 +31,14 @@ XID_CODES = {
     109: "GPU_HW",
 }
 #: Traces of another fault: never a cause alone.
-XID_TRACES = {43, 45, 63, 92, 154}
+REMAPPED = 63
+XID_TRACES = {43, 45, REMAPPED, 92, 154}
 GROUP_CODES = {"app": "APP_EXCEPTION", "reset": "GPU_HW", "reboot": "GPU_HW"}
-#: CUDA errors that a memory fault of the hardware shows as, even if contained.
 LEFTOVER_MIB = 512  # less is a context of a monitor
+NO_FABRIC = (
+    "the NVSwitch fabric is not initialised (error 802): nvidia-fabricmanager is not "
+    "running or does not match the driver"
+)
 SLOW = 0.85  # of the other GPUs' clock
 HOT_C = 83.0  # NVIDIA's data-centre GPUs slow down at 83 to 90 degrees
 #: NVML's bits: hardware slowdown, software and hardware thermal, power brake.
@@ -76,7 +80,7 @@ def xids(facts: Facts) -> list[Cause]:
 
 def _needed(facts: Facts, number: int) -> bool:
     """A remapped row (63) counts when a program saw the memory error itself."""
-    return number == 63 and bool(facts.of("gpu_ecc"))
+    return number == REMAPPED and bool(facts.of("gpu_ecc"))
 
 
 def _xid_cause(facts: Facts, event: Event, number: int, code: str) -> Cause:
@@ -135,7 +139,7 @@ def simple(
             code,
             level,
             events,
-            node or (first.node if level == MACHINE else first.node),
+            node or first.node,
             rank if rank is not None else first.rank,
             what=what,
         )
@@ -154,8 +158,7 @@ def reported(facts: Facts) -> list[Cause]:
             ("fabric",),
             "FABRIC_MANAGER",
             MACHINE,
-            "the NVSwitch fabric is not initialised (error 802): nvidia-fabricmanager "
-            "is not running or does not match the driver",
+            NO_FABRIC,
         ),
     ):
         made += simple(facts, kinds, code, level, what)

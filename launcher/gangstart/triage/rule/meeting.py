@@ -17,7 +17,7 @@ UNREACHABLE = {"113", "101", "110"}
 MEETING = re.compile(
     r"c10d|gai|TCPStore|init_process_group|MASTER_ADDR|rendezvous|rdzv"
 )
-GONE = {"DOWN", "DOWN*", "FAIL", "NOT_RESPONDING"}
+MILLI = 5000  # a time-out this large is given in milliseconds
 
 
 def port_in_use(facts: Facts) -> list[Cause]:
@@ -41,7 +41,8 @@ def port_in_use(facts: Facts) -> list[Cause]:
             node,
             rank,
             confidence=Confidence.PROVEN,
-            what=f"port {port} is in use on {node or 'the node of rank 0'}: use another "
+            what=f"port {port} is in use on {node or 'the node of rank 0'}: use "
+            "another "
             "MASTER_PORT, or let srun --gang-start choose one",
         )
     ]
@@ -158,7 +159,7 @@ def _rank0_alive(facts: Facts, events: list[Event]) -> Cause | None:
     took = re.search(r"(?:in|took|after) (\d+(?:\.\d+)?) ?s", last.text)
     what = "rank 0 came too late: it was still busy while the others waited for it"
     if waited:
-        what += f" {waited / 1000 if waited > 5000 else waited:.0f} s"
+        what += f" {waited / 1000 if waited > MILLI else waited:.0f} s"
     if took:
         what += f" (it took {took[1]} s)"
     return Cause(
@@ -175,7 +176,7 @@ def singleton(facts: Facts) -> list[Cause]:
     """Every rank believes to be alone."""
     events = facts.of("mpi_singleton")
     alone = facts.of("mpi_hello")
-    if not events and len(alone) < 2:
+    if not events and len(alone) <= 1:
         return []
     return [
         Cause(
@@ -183,7 +184,8 @@ def singleton(facts: Facts) -> list[Cause]:
             MACHINE,
             events + alone[:2],
             confidence=Confidence.PROVEN if events else Confidence.LIKELY,
-            what="every task is MPI's rank 0 of 1: the MPI library and srun do not speak "
+            what="every task is MPI's rank 0 of 1: the MPI library and srun do not "
+            "speak "
             "the same PMI; use srun --mpi=pmix (or the PMI that the library was built "
             "with)",
         )

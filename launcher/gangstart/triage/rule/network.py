@@ -52,7 +52,7 @@ def _mismatch_told(facts: Facts) -> list[Cause]:
         if rank is not None and ("one" in e.fields or rank == e.rank)
     )
     most = named.most_common(2)
-    clear = len(most) == 1 or (len(most) == 2 and most[0][1] > most[1][1])
+    clear = len(most) == 1 or (len(most) > 1 and most[0][1] > most[1][1])
     rank = most[0][0] if most and clear else None
     return [
         Cause(
@@ -90,7 +90,7 @@ def _minority(
         for rank, e in events.items()
     }
     counted = Counter(shapes.values()).most_common()
-    if len(counted) < 2:
+    if len(counted) <= 1:
         return None
     usual, many = counted[0]
     odd = {rank for rank, shape in shapes.items() if shape != usual}
@@ -140,7 +140,7 @@ def timeout(facts: Facts) -> list[Cause]:
 def _notes(facts: Facts, rank: int | None) -> list[str]:
     """What else was seen on the node of the rank that is behind."""
     node = facts.node_of(rank)
-    seen = [e for e in facts.of("hung_task", "recompile", "machine_check")]
+    seen = facts.of("hung_task", "recompile", "machine_check")
     near = [e for e in seen if node is None or e.node in {None, node}]
     return [f"seen as well: {e.text[:160]}" for e in near[:3]]
 
@@ -289,7 +289,7 @@ def common_peer(facts: Facts, talk: list[Event]) -> tuple[str, str] | None:
     if len(speakers) == 1 and len(peers) > 1:
         return speakers.pop(), "it alone complains, about several others"
     counted = Counter(peer for _, peer in known).most_common(2)
-    if len(counted) == 2 and counted[0][1] > counted[1][1]:
+    if len(counted) > 1 and counted[0][1] > counted[1][1]:
         return str(counted[0][0]), "most complaints name it"
     return None
 

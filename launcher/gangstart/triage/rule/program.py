@@ -41,7 +41,7 @@ def is_derived(event: Event) -> bool:
 def _one_node(facts: Facts, events: list[Event]) -> str | None:
     """The node, if every rank of exactly one of several nodes failed the same way."""
     nodes = {e.node for e in events}
-    if len(nodes) != 1 or len(facts.nodes) < 2:
+    if len(nodes) != 1 or len(facts.nodes) <= 1:
         return None
     node = next(iter(nodes))
     ranks = set(facts.ranks_of(node))

@@ -12,6 +12,8 @@ from gangstart.triage.rule.hardware import is_stale, simple
 if TYPE_CHECKING:
     from gangstart.triage.model import Event, NodeState
 
+SILENT_S = 1800.0  # torch's default time-out of a collective
+
 REASONS = {
     "NODE FAILURE": "NODE_FAIL",
     "TIME LIMIT": "TIME_LIMIT",
@@ -33,7 +35,7 @@ def ended(facts: Facts, code: str) -> list[Event]:
     return [
         e
         for e in facts.of("slurm_end")
-        if REASONS.get(e.fields.get("reason", "").strip(), None) == code
+        if REASONS.get(e.fields.get("reason", "").strip()) == code
     ]
 
 
@@ -102,7 +104,7 @@ def _silence(facts: Facts, events: list[Event]) -> str:
     end = events[0].time if events else (facts.attempt.end if facts.attempt else None)
     before = [p.time for p in facts.progress if p.time is not None]
     last = facts.trace.log_end or max(before, default=None)
-    if end is None or last is None or end - last < 1800:
+    if end is None or last is None or end - last < SILENT_S:
         return ""
     return f"the log had been silent for {(end - last) / 3600:.1f} h before that"
 
@@ -118,7 +120,8 @@ def preempted(facts: Facts) -> list[Cause]:
             END,
             events,
             confidence=Confidence.PROVEN,
-            what="Slurm took the nodes for a job of higher priority (preemption); errors "
+            what="Slurm took the nodes for a job of higher priority (preemption); "
+            "errors "
             "around that are its warning signal",
         )
     ]
@@ -156,7 +159,7 @@ def cancelled(facts: Facts) -> list[Cause]:
 
 
 def wait_time(facts: Facts) -> list[Cause]:
-    """srun killed the step because one task had ended earlier than the others."""
+    """Srun killed the step because one task had ended earlier than the others."""
     events = facts.of("first_exit")
     if not events:
         return []
@@ -213,7 +216,7 @@ def prolog(facts: Facts) -> list[Cause]:
 
 
 def launch(facts: Facts) -> list[Cause]:
-    """slurmd could not start tasks."""
+    """Slurmd could not start tasks."""
     made = simple(
         facts,
         ("credential",),
@@ -230,9 +233,6 @@ def launch(facts: Facts) -> list[Cause]:
     if made:
         return made
     events = facts.of("launch_failed", "step_refused")
-    events += [
-        e for e in facts.of("exec_failed") if not e.node and len(facts.nodes) > 1
-    ][:0]
     if not events:
         return _held(facts)
     first = next((e for e in events if e.node), events[0])
@@ -244,7 +244,8 @@ def launch(facts: Facts) -> list[Cause]:
             events,
             first.node,
             confidence=Confidence.PROVEN,
-            what=f"Slurm could not start the step{f' on {first.node}' if first.node else ''}"
+            what="Slurm could not start the step"
+            + (f" on {first.node}" if first.node else "")
             + (f": {why[:160]}" if why else ""),
         )
     ]

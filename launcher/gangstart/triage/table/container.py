@@ -16,7 +16,8 @@ CONTAINER = (
             "unable to pull",
             "manifest unknown",
         ),
-        r"pyxis: (?:container start failed|couldn't start container|failed to (?:import|"
+        r"pyxis: (?:container start failed|couldn't start container|failed to (?:i"
+        r"mport|"
         r"create|pull|start|mount)[^:]*|child \d+ failed|couldn't \w+ .*|\[ERROR\].*)|"
         r"enroot-\w+: (?:failed|couldn't).*|spank_pyxis\.so: \w+\(\) failed|"
         r"FATAL: +(?:[Cc]ould not open image|container creation failed|[Ww]hile|"

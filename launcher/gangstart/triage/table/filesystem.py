@@ -31,7 +31,7 @@ FILESYSTEM = (
         "quota",
         ("quota exceeded", "Quota exceeded", "Errno 122", "EDQUOT"),
         r"(?i)quota exceeded|Errno 122\b|EDQUOT",
-        "OSError: [Errno 122] Disk quota exceeded: '/home/g/run/step_10.pt'",
+        "OSError: [Errno 122] Disk quota exceeded: '/users/g/run/step_10.pt'",
         "DISK_QUOTA",
     ),
     Row(
@@ -59,7 +59,8 @@ FILESYSTEM = (
             "Host is down",
             "Errno 112]",
         ),
-        r"[Ss]tale (?:NFS )?file handle|Errno (?:116|107|108|5|121|112)\]|endpoint is not "
+        r"[Ss]tale (?:NFS )?file handle|Errno (?:116|107|108|5|121|112)\]|endpoint"
+        r" is not "
         r"connected|endpoint shutdown|Input/output error|ESTALE|Remote I/O error",
         "OSError: [Errno 116] Stale file handle: '/data/web/shard-1.tar'",
         "FS_STALE",

@@ -101,7 +101,8 @@ GPU = (
     Row(
         "device_assert",
         ("device-side assert", "Assertion `", "cudaErrorAssert"),
-        r"\.cuh?:\d+: .*(?:block|thread).*Assertion `(?P<what>.*?)`? failed|device-side "
+        r"\.cuh?:\d+: .*(?:block|thread).*Assertion `(?P<what>.*?)`? failed|device"
+        r"-side "
         r"assert|cudaErrorAssert",
         "Indexing.cu:1422: indexSelectLargeIndex: block: [211,0,0], thread: [64,0,0] "
         "Assertion `srcIndex < srcSelectDimSize` failed.",
@@ -127,7 +128,8 @@ GPU = (
     Row(
         "gpu_busy",
         ("busy or unavailable", "cudaErrorDevicesUnavailable", "CUDA_ERROR_DEVICE_UN"),
-        r"busy or unavailable|cudaErrorDevicesUnavailable|CUDA_ERROR_DEVICE_UNAVAILABLE",
+        r"busy or unavailable|cudaErrorDevicesUnavailable|CUDA_ERROR_DEVICE_UNAVAI"
+        r"LABLE",
         "CUDA error: all CUDA-capable devices are busy or unavailable",
         "GPU_BUSY",
     ),
@@ -142,7 +144,8 @@ GPU = (
             "device index must be",
             "Device index must",
         ),
-        r"[Ii]nvalid device (?:ordinal|id)|cudaErrorInvalidDevice|device_id \d+ (?:is )?"
+        r"[Ii]nvalid device (?:ordinal|id)|cudaErrorInvalidDevice|device_id \d+ (?"
+        r":is )?"
         r"out of range|local_rank \d+ .*device",
         "CUDA error: invalid device ordinal",
         "GPU_BINDING",
@@ -158,7 +161,8 @@ GPU = (
             "not compiled with CUDA enabled",
             "No GPU/TPU found",
         ),
-        r"No (?:CUDA|HIP) GPUs are available|no CUDA-capable device|CUDA_ERROR_NO_DEVICE",
+        r"No (?:CUDA|HIP) GPUs are available|no CUDA-capable device|CUDA_ERROR_NO_"
+        r"DEVICE",
         "RuntimeError: No CUDA GPUs are available",
         "GPU_BINDING",
     ),
@@ -174,7 +178,8 @@ GPU = (
         ),
         r"(?i)(?:expected|requested|required|need(?:s|ed)?|configured|want(?:ed)?)\D{0,30}"
         r"(?P<wanted>\d+)\D{0,12}(?:gpus?|devices)\b.{0,40}?(?:found|got|visible|only|"
-        r"sees|detected|have|but|available)\D{0,20}(?P<found>\d+)|(?:only|found|got|sees) "
+        r"sees|detected|have|but|available)\D{0,20}(?P<found>\d+)|(?:only|found|go"
+        r"t|sees) "
         r"(?P<found2>\d+) (?:of|out of|/) ?(?P<wanted2>\d+) GPUs",
         "AssertionError: expected 8 GPUs on this node, found 7",
         "GPU_COUNT",

@@ -18,7 +18,8 @@ NCCL = (
     Row(
         "nccl_progress",
         ("last enqueued",),
-        r"(?:PG (?:ID )?(?P<pg>\w+)[^\]]*Rank (?P<rank>\d+)\].*?)?(?:work sequence id: |"
+        r"(?:PG (?:ID )?(?P<pg>\w+)[^\]]*Rank (?P<rank>\d+)\].*?)?(?:work sequence"
+        r" id: |"
         r"(?:at )?(?:NCCL )?work: )(?P<seq>-?\d+).*?last enqueued (?:NCCL )?work: "
         r"(?P<enqueued>-?\d+), last completed (?:NCCL )?work: (?P<completed>-?\d+)",
         "[PG ID 0 PG GUID 0(default_pg) Rank 4] failure detected by watchdog at work "
@@ -37,7 +38,8 @@ NCCL = (
         "fr_missing",
         ("Missing ranks", "haven't joined", "have not joined", "not all ranks joined"),
         r"(?i)missing ranks:? ?[\[{(]?(?P<ranks>[\d, ]+)"
-        r"|ranks? [\[{(]?(?P<ranks2>[\d, ]+?)[\]})]? (?:haven't|have not|has not) joined",
+        r"|ranks? [\[{(]?(?P<ranks2>[\d, ]+?)[\]})]? (?:haven't|have not|has not) "
+        r"joined",
         "Not all ranks joining collective 50 for group default_pg, Missing ranks: {5}",
     ),
     Row(

@@ -162,7 +162,8 @@ RENDEZVOUS = (
             "PMIx_Init failed",
             "OPAL ERROR",
         ),
-        r"singletons will be started|not built with (?:SLURM's )?PMI|No PMIx server was "
+        r"singletons will be started|not built with (?:SLURM's )?PMI|No PMIx serve"
+        r"r was "
         r"reachable|PMI2?_Init failed|PMI2?_Init returned|MPI reports size 1|PMIx_Init "
         r"failed|PMIX ERROR: (?:UNREACHABLE|PMIX_ERR_UNREACH|PMIX_ERR_NOT_FOUND)|OPAL "
         r"ERROR: Unreachable in file \S*pmix",
@@ -179,7 +180,8 @@ RENDEZVOUS = (
         "mpi_abort",
         ("MPI_ABORT", "MPI_Abort"),
         r"MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator.*"
-        r"|application called MPI_Abort\(.*?, (?P<exit>-?\d+)\) - process (?P<rank2>\d+)"
+        r"|application called MPI_Abort\(.*?, (?P<exit>-?\d+)\) - process (?P<rank"
+        r"2>\d+)"
         r"|Abort\((?P<exit2>-?\d+)\) on node (?P<rank3>\d+)",
         "MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD",
         "APP_EXIT",

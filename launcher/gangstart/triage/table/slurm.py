@@ -190,7 +190,8 @@ SLURM = (
     Row(
         "gres_count",
         ("gres/gpu count",),
-        r"(?:[Nn]ode (?P<node>[\w.-]+) .*)?gres/gpu count (?:reported lower than configured|too low) ?"
+        r"(?:[Nn]ode (?P<node>[\w.-]+) .*)?gres/gpu count (?:reported lower than c"
+        r"onfigured|too low) ?"
         r"\((?P<found>\d+) < (?P<wanted>\d+)\)",
         "gres/gpu count reported lower than configured (7 < 8)",
         "GPU_COUNT",
@@ -198,7 +199,8 @@ SLURM = (
     Row(
         "ctld_kill",
         ("_slurm_rpc_kill_job", "REQUEST_KILL_JOB"),
-        r"(?:_slurm_rpc_kill_job|REQUEST_KILL_JOB).*?JobId=(?P<job>\S+) uid (?P<uid>\d+)",
+        r"(?:_slurm_rpc_kill_job|REQUEST_KILL_JOB).*?JobId=(?P<job>\S+) uid (?P<ui"
+        r"d>\d+)",
         "[2026-03-14T02:09:11.120] _slurm_rpc_kill_job: REQUEST_KILL_JOB JobId=4851 "
         "uid 1001",
     ),

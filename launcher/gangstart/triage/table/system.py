@@ -60,7 +60,8 @@ SYSTEM = (
             "trap invalid opcode",
         ),
         r"Fatal Python error: (?P<signal>Segmentation fault|Bus error|Illegal "
-        r"instruction)|(?P<task>\S+)\[(?P<pid>\d+)\]: segfault at|Caught signal (?:11|7|4)"
+        r"instruction)|(?P<task>\S+)\[(?P<pid>\d+)\]: segfault at|Caught signal (?"
+        r":11|7|4)"
         r"\b|Signal: (?P<signal2>Segmentation fault|Bus error|Illegal instruction)|"
         r"(?P<signal3>SIGSEGV|SIGBUS|SIGILL)|[Ss]egmentation fault|Bus error"
         r"|Illegal instruction|(?P<task2>\S+)\[(?P<pid2>\d+)\] trap invalid opcode",
@@ -78,8 +79,10 @@ SYSTEM = (
             "health compromised",
             "mlx5_core",
         ),
-        r"(?P<hca>mlx5_\d+|ib\d+|\w+): (?:Port \d+ )?(?:[Ll]ink (?:is )?[Dd]own|link down)"
-        r"|mlx5_core (?P<pci>\S+):? .*(?:[Ll]ink down|health compromised|device's health"
+        r"(?P<hca>mlx5_\d+|ib\d+|\w+): (?:Port \d+ )?(?:[Ll]ink (?:is )?[Dd]own|li"
+        r"nk down)"
+        r"|mlx5_core (?P<pci>\S+):? .*(?:[Ll]ink down|health compromised|device's "
+        r"health"
         r"|Port module event.*(?:unplug|error)|synd|timeout)",
         "mlx5_core 0000:86:00.0 ens3: Link down",
         "NET_IB",
@@ -87,7 +90,8 @@ SYSTEM = (
     Row(
         "hung_task",
         ("blocked for more than",),
-        r"task (?P<task>[^:]+):(?P<pid>\d+) blocked for more than (?P<after>\d+) seconds",
+        r"task (?P<task>[^:]+):(?P<pid>\d+) blocked for more than (?P<after>\d+) s"
+        r"econds",
         "INFO: task python:88123 blocked for more than 120 seconds.",
     ),
     Row(
