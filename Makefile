@@ -1,6 +1,6 @@
 # Verbs only; what they do is in scripts/. Extra pytest arguments: make test ARGS="-k report"
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo bench lint asan fuzz clean
+.PHONY: help setup build test accuracy demo bench lint asan fuzz clean
 ARGS ?=
 SECONDS ?= 60
 
@@ -15,6 +15,9 @@ build: ## compile the C core and the plugin again if their sources changed
 
 test: setup ## setup, then every test, those on a private Slurm cluster too
 	@.venv/bin/python -m pytest $(ARGS)
+
+accuracy: ## ask gangstart triage about every labelled case and write docs/accuracy.md
+	@scripts/setup.sh packages python build && .venv/bin/python tests/triage/accuracy.py --write
 
 demo: ## setup, then a training and a refused start on a private 4-node Slurm cluster
 	@scripts/demo.sh

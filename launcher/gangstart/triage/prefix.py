@@ -95,9 +95,7 @@ def short(name: str) -> str:
 
 
 def split(text: str, nodes: frozenset[str] = frozenset()) -> Head:
-    """Take the prefixes off a cleaned line; ``nodes``: names that may stand in f"
-    "ront.
-    """
+    """Take the prefixes off a cleaned line; ``nodes`` may stand in front."""
     head = Head(text)
     for _ in range(4):
         if head.text[:1] in FRONTS and any(

@@ -1,6 +1,4 @@
-"""The start report as triage uses it: who ran where, whose clock is off, who is "
-"late.
-"""
+"""The start report for triage: who ran where, whose clock is off, who is late."""
 
 from __future__ import annotations
 

@@ -218,8 +218,7 @@ NCCL_REST = (
         "nccl_cuda",
         ("NCCL WARN Cuda failure",),
         r"NCCL WARN Cuda failure (?P<number>\d+)? ?'(?P<why>[^']*)'",
-        "gn77:1:1 [1] include/alloc.h:125 NCCL WARN Cuda failure 710 'device-side "
-        "assert triggered'",
+        "gn77:1:1 [1] include/alloc.h:125 NCCL WARN Cuda failure 1 'invalid argument'",
     ),
     Row(
         "nccl_warn",
