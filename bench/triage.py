@@ -74,7 +74,7 @@ def measure(figures: Figures) -> None:
         literals.write_bytes(b"".join(one + b"\n" for one in found))
         size = log.stat().st_size / 1e6
         note(f"{size:.0f} MB, {len(found)} literals, page cache warm")
-        ours, theirs, memory = [], [], 0.0
+        ours, theirs, memory, verdict = [], [], 0.0, ""
         for _ in range(RUNS):
             theirs.append(grep(literals, log))
             took, more, verdict = read(log)
@@ -91,7 +91,7 @@ def grep(literals: Path, log: Path) -> float:
     """Seconds that grep takes; its count goes through a pipe."""
     begun = perf_counter()
     subprocess.run(
-        ["grep", "-cF", "-f", literals, log],
+        ["/usr/bin/env", "grep", "-cF", "-f", literals, log],
         stdout=subprocess.PIPE,
         env=os.environ | {"LC_ALL": "C"},
         check=False,

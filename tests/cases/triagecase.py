@@ -39,6 +39,8 @@ QUANTITIES = {
     "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS": "throttle_bits",
     "DCGM_FI_DEV_CLOCKS_EVENT_REASONS": "throttle_bits",
     "DCGM_FI_DEV_FB_USED": "fb_used_mib",
+    "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": "ecc_uncorrected",
+    "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS": "ecc_uncorrected",
     "node_infiniband_local_ack_timeout_errors_total": "ib_retransmits",
     "node_infiniband_link_downed_total": "ib_link_downed",
     "node_infiniband_symbol_error_total": "ib_symbol_errors",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gangstart.triage import clock, prefix
 from gangstart.triage.model import Event, Place
+from gangstart.triage.reader import BLOCK, Block
 from gangstart.triage.scan import scanner
 from gangstart.triage.table import ROWS
 from gangstart.triage.traceback import Summary, Traceback
@@ -15,7 +16,6 @@ from gangstart.triage.traceback import Summary, Traceback
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gangstart.triage.reader import Block
     from gangstart.triage.table import Row
 
 #: Lines looked at above a hit to learn when it was and how far the job had come.
@@ -24,7 +24,7 @@ LOOK_BACK_BYTES = 8192
 #: Events of one kind and writer that are kept; further ones are only counted.
 KEPT = 40
 #: How often a log is searched above a hit for the lines of every rank.
-LOOKS = 200
+LOOKS = 24
 PROGRESS = re.compile(
     r"(?i)\b(?:step|iter|iteration|global_step|it)\b\W{0,4}(?:\[? ?)?(\d+)"
 )
@@ -84,10 +84,12 @@ class Log:
     _summary: Summary | None = None
     _kept: dict[object, list[Event]] = field(default_factory=dict)
     _looks: int = 0
+    # Writer -> line and time of the newest line with a time of its own.
+    _times: dict[object, tuple[int, float]] = field(default_factory=dict)
 
     def feed(self, block: Block) -> None:
         """Read whole lines."""
-        data, at, line = block.data, 0, block.line
+        data, at, line = block.data, 0, self.lines + 1
         for hit in scanner().hits(data):
             at, line = self._follow(data, (at, line), hit.start)
             self._look_back(data, at, hit.start, line)
@@ -95,15 +97,13 @@ class Log:
             self._line(data[hit.start : hit.end], line, hit.rows)
             at, line = hit.end + 1, line + 1
         at, line = self._follow(data, (at, line), len(data))
-        self._look_back(data, at, len(data), line)
+        self._look_back(data, at, len(data), line, last=len(data) < BLOCK)
         self.lines = line + data.count(b"\n", at) - 1
 
     def feed_lines(self, lines: Iterable[str]) -> None:
         """Read lines that are already apart."""
-        from gangstart.triage.reader import Block  # noqa: PLC0415 - no cycle
-
         data = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
-        self.feed(Block(data, 1, 0))
+        self.feed(Block(data, 0))
 
     @property
     def _following(self) -> bool:
@@ -121,7 +121,9 @@ class Log:
             at, line = end + 1, line + 1
         return min(at, max(stop, at)), line
 
-    def _look_back(self, data: bytes, begin: int, end: int, line: int) -> None:
+    def _look_back(
+        self, data: bytes, begin: int, end: int, line: int, *, last: bool = False
+    ) -> None:
         """Learn time and progress from the lines just before ``end``."""
         start = begin
         begin = max(begin, end - LOOK_BACK_BYTES)
@@ -133,6 +135,7 @@ class Log:
         lines = data[begin:end].removesuffix(b"\n").split(b"\n")
         below = line + data.count(b"\n", start, end)
         self._looks += 1
+        everybody = self._looks <= LOOKS or last
         for raw in reversed(lines[-LOOK_BACK:]):
             below -= 1
             text = prefix.clean(raw, 400)
@@ -140,7 +143,7 @@ class Log:
             if step is None:
                 found = PROGRESS.search(text)
                 step = (int(found[1]), below) if found else None
-            if self._looks <= LOOKS:
+            if everybody:
                 self._alive(text, below)
             elif when is not None and step is not None:
                 break
@@ -155,6 +158,10 @@ class Log:
         rank = _number(head.rank, head.label, self.reading.rank)
         if rank is None or not head.text.strip():
             return
+        when = self._time(text)
+        near = self._times.get(writer_of(head), (0, 0.0))[0]
+        if when is not None and line > near:
+            self._times[writer_of(head)] = (line, when)
         known = self.last_lines.get(rank)
         if known is None or known.order < line:
             self.last_lines[rank] = Event(
@@ -162,7 +169,7 @@ class Log:
                 head.text.strip(),
                 Place(self.source, line),
                 line,
-                self._time(text),
+                when,
                 head.node or self.reading.node,
                 rank,
                 self.attempt,
@@ -183,7 +190,9 @@ class Log:
         if when is not None:
             self.last_time = when
         head = prefix.split(text, self.reading.nodes)
-        writer = (head.rank, head.label, head.local_rank, head.node)
+        writer = writer_of(head)
+        if when is not None:
+            self._times[writer] = (line, when)
         if self._summary is not None and not self._summary.take(head.text):
             self._end_summary()
         opened = self._open.get(writer)
@@ -233,8 +242,7 @@ class Log:
             if not found:
                 continue
             if row.kind == "traceback":
-                writer = (head.rank, head.label, head.local_rank, head.node)
-                self._open[writer] = Traceback(line)
+                self._open[writer_of(head)] = Traceback(line)
             elif row.kind == "elastic_root":
                 self._summary = Summary(line)
             else:
@@ -275,6 +283,8 @@ class Log:
         if row.kind == "requeued":
             self.attempt = int(known.get("restart", self.attempt + 1))
         at = clock.iso(known["at"]) if "at" in known else None
+        if at is None and not dated:
+            at = self._own_time(head, line)
         made = Event(
             kind=row.kind,
             text=head.text.strip(),
@@ -295,6 +305,13 @@ class Log:
         self._keep(made)
         return made
 
+    def _own_time(self, head: prefix.Head, line: int) -> float | None:
+        """When the same rank last gave a time, if that was just before."""
+        if head.rank is None and head.label is None:
+            return None
+        near, when = self._times.get(writer_of(head), (-LOOK_BACK, None))
+        return when if line - near < LOOK_BACK else None
+
     def _node(self, known: dict[str, str], head: prefix.Head) -> str | None:
         name = known.pop("node", None) or head.node or self.reading.node
         return prefix.short(name) if name else None
@@ -313,6 +330,11 @@ class Log:
         """End what is still open at the end of the log."""
         self._end_summary()
         self._open.clear()
+
+
+def writer_of(head: prefix.Head) -> tuple[int | str | None, ...]:
+    """Who wrote a line, as far as its prefixes say."""
+    return (head.rank, head.label, head.local_rank, head.node)
 
 
 def _number(*values: str | int | None) -> int | None:

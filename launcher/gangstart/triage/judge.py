@@ -26,6 +26,7 @@ from gangstart.triage.rule import (
     program,
     resource,
     scheduler,
+    wire,
 )
 from gangstart.triage.unknown import missing, ruled_series
 
@@ -38,6 +39,7 @@ RULES = (
     *resource.RULES,
     *program.RULES,
     *network.RULES,
+    *wire.RULES,
     *meeting.RULES,
     *scheduler.RULES,
 )

@@ -125,7 +125,7 @@ def _one(
         why = error.strerror if isinstance(error, OSError) else str(error)
         trace.sources.append(SourceState(name, Outcome.UNREACHABLE, f"{path}: {why}"))
         return
-    outcome = Outcome.USED if log.lines else Outcome.EMPTY
+    outcome = Outcome.USED if path.stat().st_size else Outcome.EMPTY
     detail = f"{path}, {log.lines} lines"
     took = round(monotonic() - begun, 3)
     trace.sources.append(SourceState(name, outcome, detail, took))

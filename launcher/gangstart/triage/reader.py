@@ -30,7 +30,6 @@ class Block(NamedTuple):
     """Whole lines of a log."""
 
     data: bytes
-    line: int  # number of its first line, from 1
     offset: int  # bytes of the (unpacked) log before it
 
 
@@ -84,7 +83,7 @@ def blocks(path: Path) -> Iterator[Block]:
 
     A packed log that is cut short or damaged ends where it can be read no further.
     """
-    rest, line, offset = b"", 1, 0
+    rest, offset = b"", 0
     with opened(path) as stream:
         for piece in _readable(pieces(stream)):
             data = rest + piece
@@ -93,12 +92,10 @@ def blocks(path: Path) -> Iterator[Block]:
                 cut = _break(data)
             rest = data[cut:]
             if cut:
-                made = data[:cut]
-                yield Block(made, line, offset)
-                line += made.count(b"\n")
+                yield Block(data[:cut], offset)
                 offset += cut
     if rest:
-        yield Block(rest, line, offset)
+        yield Block(rest, offset)
 
 
 def _readable(source: Iterator[bytes]) -> Iterator[bytes]:

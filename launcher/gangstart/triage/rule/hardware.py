@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from gangstart.gpuxid import xid_info
 from gangstart.triage.cause import LINK, MACHINE, PROGRAM, Cause, Facts
-from gangstart.triage.model import Confidence, Event
+from gangstart.triage.model import Confidence, Event, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from gangstart.triage.model import Sample, Series
 
 #: Xids that name more than "reset it": NVIDIA's Xid catalogue.
 XID_CODES = {
@@ -207,7 +209,58 @@ def thermal(facts: Facts) -> list[Cause]:
     for gpu, clock in clocks.items():
         if _slow(facts, gpu, clock, clocks) and _held_back(by_gpu[gpu]):
             made.append(_straggler(facts, gpu, clock, by_gpu[gpu]))
+    if not clocks:
+        made = _braked(facts, by_gpu)
     return made[:1] if len(made) == 1 else _node_straggler(made)
+
+
+def gauges(facts: Facts) -> list[Cause]:
+    """An exporter's Xid or count of uncorrected errors that changed during the job."""
+    start = facts.attempt.start if facts.attempt else None
+    made = []
+    for series in facts.trace.series:
+        before = [s for s in series.samples if start is None or s.time <= start]
+        inside = [s for s in series.samples if start is not None and s.time > start]
+        old = before[-1].value if before else 0.0
+        new = next((s for s in inside if s.value != old and s.value), None)
+        if new is None or (start is None or not (before or len(inside) > 1)):
+            continue
+        code = _gauge_code(series.quantity, int(new.value))
+        if code:
+            made.append(_gauge(facts, series, new, code))
+    return made
+
+
+def _gauge_code(quantity: str, value: int) -> str | None:
+    """The cause that a new value of a gauge stands for."""
+    if quantity == "ecc_uncorrected":
+        return "GPU_ECC"
+    if quantity != "xid" or value in XID_TRACES:
+        return None
+    return XID_CODES.get(value) or GROUP_CODES.get(xid_info(value).group)
+
+
+def _gauge(facts: Facts, series: Series, new: Sample, code: str) -> Cause:
+    ranks = facts.ranks_of(series.node)
+    place = int(series.device) if series.device.isdigit() else -1
+    said = f"{series.query or series.quantity} became {new.value:.0f} during the job"
+    event = Event(
+        "series",
+        f"{said} on GPU {series.device} of {series.node}",
+        Place("prometheus"),
+        time=new.time,
+        node=series.node,
+    )
+    app = code.startswith("APP_")
+    return Cause(
+        code,
+        PROGRAM if app else MACHINE,
+        [event],
+        series.node,
+        ranks[place] if 0 <= place < len(ranks) else None,
+        gpu=series.device,
+        what=event.text,
+    )
 
 
 def _slow(
@@ -227,6 +280,19 @@ def _slow(
     return clock < SLOW * usual
 
 
+def _braked(
+    facts: Facts, by_gpu: dict[tuple[str, str], dict[str, list[float]]]
+) -> list[Cause]:
+    """Without clocks: the one GPU that says all the time that it is held back."""
+    told = {
+        gpu: v["throttle_bits"] for gpu, v in by_gpu.items() if "throttle_bits" in v
+    }
+    odd = [g for g, bits in told.items() if all(int(b) & THERMAL_BITS for b in bits)]
+    if len(odd) != 1 or len(told) <= 1:
+        return []
+    return [_straggler(facts, odd[0], None, by_gpu[odd[0]])]
+
+
 def _held_back(values: dict[str, list[float]]) -> bool:
     bits = [int(bit) for bit in values.get("throttle_bits", [])]
     hot = values.get("gpu_temp_c", [])
@@ -234,12 +300,20 @@ def _held_back(values: dict[str, list[float]]) -> bool:
 
 
 def _straggler(
-    facts: Facts, gpu: tuple[str, str], clock: float, values: dict[str, list[float]]
+    facts: Facts,
+    gpu: tuple[str, str],
+    clock: float | None,
+    values: dict[str, list[float]],
 ) -> Cause:
     node, device = gpu
     ranks = facts.ranks_of(node)
     place = int(device) if device.isdigit() else -1
     hot = max(values.get("gpu_temp_c", [0.0]))
+    seen = "it reports thermal or power throttling all the time"
+    if clock is not None:
+        seen = (
+            f"SM clock {clock:.0f} MHz, well below the other GPUs (thermal throttling)"
+        )
     return Cause(
         "THERMAL_STRAGGLER",
         LINK,
@@ -247,8 +321,8 @@ def _straggler(
         node,
         ranks[place] if 0 <= place < len(ranks) else None,
         gpu=device,
-        what=f"GPU {device} of {node} is slow: SM clock {clock:.0f} MHz, well below "
-        f"the other GPUs, at {hot:.0f} degrees (thermal throttling)",
+        what=f"GPU {device} of {node} is slow: {seen}"
+        + (f", at {hot:.0f} degrees" if hot else ""),
     )
 
 
@@ -259,4 +333,4 @@ def _node_straggler(made: list[Cause]) -> list[Cause]:
     return [Cause(made[0].code, LINK, [], made[0].node, what=made[0].what)]
 
 
-RULES = (xids, reported, counted, thermal)
+RULES = (xids, reported, gauges, counted, thermal)

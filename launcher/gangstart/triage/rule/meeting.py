@@ -194,11 +194,11 @@ def singleton(facts: Facts) -> list[Cause]:
 
 def refused(facts: Facts) -> list[Cause]:
     """Our own refusal: it says who did not come, never why."""
-    events = facts.of("gang_refused")
+    events = facts.of("gang_refused", "gang_missing")
     layout = facts.trace.layout
     if not events and layout.outcome != "refused":
         return []
-    blamed = facts.of("gang_blamed")
+    blamed = facts.of("gang_blamed", "gang_missing")
     ranks = sorted({r for e in blamed for r in e.ranks} | set(layout.missing_ranks))
     nodes = list(dict.fromkeys([e.node for e in blamed if e.node]))
     nodes = nodes or list(layout.blamed_nodes)

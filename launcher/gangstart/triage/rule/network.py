@@ -1,13 +1,12 @@
-"""Collectives that did not end, and the wires they ran over."""
+"""Collectives that did not end, or failed."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from gangstart.triage.cause import LINK, MACHINE, SYMPTOM, Cause, Facts, commonest
+from gangstart.triage.cause import LINK, MACHINE, SYMPTOM, Cause, Facts
 from gangstart.triage.model import Confidence
-from gangstart.triage.rule.hardware import is_stale
 
 if TYPE_CHECKING:
     from gangstart.triage.model import Event
@@ -20,7 +19,7 @@ FEW = 0.25
 
 def mismatch(facts: Facts) -> list[Cause]:
     """Ranks called different collectives at the same place of the sequence."""
-    made = _mismatch_told(facts)
+    made = _mismatch_told(facts) or _extra_call(facts)
     odd = _odd(facts)
     if odd:
         ranks, events, what = odd
@@ -39,6 +38,28 @@ def mismatch(facts: Facts) -> list[Cause]:
         if made[0].rank is None:
             made[0].rank, made[0].node = rank, facts.node_of(rank)
     return made[:1]
+
+
+def _extra_call(facts: Facts) -> list[Cause]:
+    """A few ranks wait in a collective that most others never called."""
+    events = facts.of("nccl_watchdog")
+    counters = _counters(facts) if facts.of("nccl_progress") else {}
+    ranks = {e.rank for e in events if e.rank is not None}
+    if not events or len(ranks) > FEW * len(facts.world) or not counters:
+        return []
+    seq = events[0].number("seq") or 0
+    without = [r for r, value in counters.items() if r not in ranks and value < seq]
+    if len(without) <= len(facts.world) // 2:
+        return []
+    rank = next(iter(ranks)) if len(ranks) == 1 else None
+    named = ", ".join(map(str, sorted(ranks)))
+    what = (
+        f"only rank {named} called collective {seq} ({events[0].fields.get('op')}), "
+        "the others did not: mismatched calls, a bug of the program"
+    )
+    return [
+        Cause("COLLECTIVE_MISMATCH", LINK, events, facts.node_of(rank), rank, what=what)
+    ]
 
 
 def _mismatch_told(facts: Facts) -> list[Cause]:
@@ -111,7 +132,7 @@ def _minority(
 def timeout(facts: Facts) -> list[Cause]:
     """A collective timed out; who is behind, if the numbers show it."""
     events = facts.of("nccl_watchdog", "nccl_heartbeat", "monitored_barrier")
-    events += [e for e in facts.of("fr_missing") if e.ranks]
+    events += [e for e in facts.of("fr_missing", "stall") if _named(e)]
     if not events:
         return []
     if _first_collective(facts):
@@ -135,6 +156,12 @@ def timeout(facts: Facts) -> list[Cause]:
             notes=_notes(facts, rank),
         )
     ]
+
+
+def _named(event: Event) -> tuple[int, ...]:
+    """Ranks that a line calls missing; Horovod's look like srun's label."""
+    label = event.number("label") if event.kind == "stall" else None
+    return event.ranks or (() if label is None else (label,))
 
 
 def _notes(facts: Facts, rank: int | None) -> list[str]:
@@ -175,7 +202,9 @@ def _never_worked(facts: Facts, events: list[Event]) -> Cause:
 def _behind(facts: Facts) -> tuple[set[int], str]:
     """Ranks that hold up the others, and how that is known."""
     told = {
-        rank for e in facts.of("fr_missing", "monitored_barrier") for rank in e.ranks
+        rank
+        for e in facts.of("fr_missing", "monitored_barrier", "stall")
+        for rank in _named(e)
     }
     if told:
         return told, "reported as missing"
@@ -210,128 +239,6 @@ def _counters(facts: Facts) -> dict[int, int]:
         for e in facts.of("nccl_watchdog")
         if e.rank is not None
     }
-
-
-def infiniband(facts: Facts) -> list[Cause]:
-    """InfiniBand or RoCE: a port, a cable, a peer that no longer answers."""
-    links = [e for e in facts.of("ib_link") if not is_stale(facts, e)]
-    links = [e for e in links if not facts.nodes or e.node in {None, *facts.nodes}]
-    talk = facts.of("ib_completion", "ib_event", "ib_call")
-    counters = _retransmits(facts)
-    if not talk and not links:
-        return []
-    node, how = _suspect(facts, links, talk, counters)
-    hca = commonest(
-        value
-        for e in talk + links
-        if (value := e.fields.get("hca") or e.fields.get("hca2"))
-    )
-    what = "the InfiniBand or RoCE network failed"
-    if hca:
-        what += f", adapter {hca}"
-    if node:
-        what += f", suspect {node} ({how})"
-    cause = Cause(
-        "NET_IB",
-        LINK if talk or counters else SYMPTOM,
-        (links + talk) if links else talk,
-        node,
-        confidence=Confidence.LIKELY if node else Confidence.POSSIBLE,
-        what=what,
-        notes=[
-            f"{one} counted {value:.0f} retransmits" for one, value in counters.items()
-        ],
-    )
-    if not talk and not facts.of("nccl_watchdog", "nccl_socket", "nccl_remote"):
-        cause.noise = "no rank complained about the network"
-    return [cause]
-
-
-def _retransmits(facts: Facts) -> dict[str, float]:
-    """Nodes whose error counters grew during the job."""
-    made: dict[str, float] = {}
-    for series in facts.trace.series:
-        if series.quantity.startswith("ib_") and len(series.samples) > 1:
-            grown = series.samples[-1].value - series.samples[0].value
-            if grown > 0:
-                made[series.node] = made.get(series.node, 0.0) + grown
-    return made
-
-
-def _suspect(
-    facts: Facts, links: list[Event], talk: list[Event], counters: dict[str, float]
-) -> tuple[str | None, str]:
-    """The node that all complaints have in common: not the ones that complain."""
-    down = {e.node for e in links if e.node}
-    if len(down) == 1:
-        return down.pop(), "its kernel log says the link went down"
-    own = {e.node for e in talk if e.kind == "ib_event" and e.node}
-    if len(own) == 1:
-        return own.pop(), "its adapter reported the error"
-    common = common_peer(facts, talk)
-    if common:
-        return common
-    if len(counters) == 1:
-        return next(iter(counters)), "its error counters grew"
-    return None, ""
-
-
-def common_peer(facts: Facts, talk: list[Event]) -> tuple[str, str] | None:
-    """The peer that several name, or the one that complains about several."""
-    pairs = [(e.node, peer_node(facts, e)) for e in talk]
-    known = [(one, peer) for one, peer in pairs if peer]
-    peers = {peer for _, peer in known}
-    if len(peers) == 1:
-        peer = peers.pop()
-        many = len({one for one, _ in known}) > 1
-        return peer, "all complaints name it" if many else "the complaint names it"
-    speakers = {one for one, _ in known if one}
-    if len(speakers) == 1 and len(peers) > 1:
-        return speakers.pop(), "it alone complains, about several others"
-    counted = Counter(peer for _, peer in known).most_common(2)
-    if len(counted) > 1 and counted[0][1] > counted[1][1]:
-        return str(counted[0][0]), "most complaints name it"
-    return None
-
-
-def peer_node(facts: Facts, event: Event) -> str | None:
-    """Node of the other end that a line names."""
-    peer = next(
-        (event.fields[k] for k in ("peer", "peer2", "peer3") if k in event.fields), None
-    )
-    if peer is None:
-        return None
-    address = peer.split("<")[0].strip("[]")
-    known = facts.trace.layout.address_node
-    if address in known:
-        return known[address]
-    name = address.split(".", 1)[0]
-    return name if name in facts.nodes else (address if address else None)
-
-
-def socket(facts: Facts) -> list[Cause]:
-    """TCP: a connection was refused, reset, timed out."""
-    events = facts.of("nccl_socket", "nccl_remote")
-    lost = [e for e in facts.of("store_lost") if "recvValue" not in e.text]
-    events = events or lost
-    if not events:
-        return []
-    common = common_peer(facts, events)
-    what = "a TCP connection between ranks broke, and nothing says why"
-    node = None
-    if common and (common[0] in facts.nodes or not facts.nodes):
-        node = common[0]
-        what = f"a TCP connection to {node} broke ({common[1]}); nothing says why"
-    return [
-        Cause(
-            "NET_SOCKET",
-            SYMPTOM,
-            events,
-            node,
-            confidence=Confidence.LIKELY if node else Confidence.POSSIBLE,
-            what=what,
-        )
-    ]
 
 
 def internal(facts: Facts) -> list[Cause]:
@@ -377,4 +284,4 @@ def stale_peer(facts: Facts) -> list[Cause]:
     ]
 
 
-RULES = (mismatch, timeout, infiniband, socket, internal, stale_peer)
+RULES = (mismatch, timeout, internal, stale_peer)

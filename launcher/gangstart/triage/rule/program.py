@@ -19,6 +19,13 @@ DERIVED = re.compile(
     r"|process group|SIGTERM|SIGUSR|[Pp]reempt|RendezvousClosed|JobPreempted"
     r"|peer(?:s)? (?:is|are|has|have) (?:gone|dead|lost|died)"
 )
+#: Exceptions of libraries that have nothing to do with how ranks talk to each other:
+#: a database or a web service that refuses is the program's own matter.
+FOREIGN = re.compile(
+    r"(?!torch|c10|horovod|ray|deepspeed|accelerate|lightning|pytorch_lightning|"
+    r"multiprocessing|concurrent|subprocess|jaxlib|xla|mpi4py|megatron|builtins)"
+    r"[a-z]\w*\."
+)
 SIGNALS = {
     "Segmentation fault": "SIGSEGV",
     "Bus error": "SIGBUS",
@@ -35,6 +42,8 @@ def is_derived(event: Event) -> bool:
     if event.kind == "dataloader_killed":
         signal = event.fields.get("signal", "").strip()
         return signal.startswith(("Term", "User", "Hang", "Inter"))
+    if FOREIGN.match(event.fields.get("exc", "")):
+        return False
     return DERIVED.search(event.text) is not None
 
 
@@ -101,12 +110,13 @@ def exceptions(facts: Facts) -> list[Cause]:
         "launch_failure",
         "cuda_error",
         "command_missing",
+        "name_unknown",
     )
     made: dict[object, Cause] = {}
     for event in facts.of(*kinds):
         if is_derived(event) or event.fields.get("exc") in {"Warning", "SystemExit"}:
             continue
-        if event.kind == "command_missing" and not event.fields.get("path2"):
+        if not _counts(event):
             continue
         key = (event.kind == "device_assert" or event.fields.get("exc"), event.rank)
         if key in made:
@@ -114,6 +124,15 @@ def exceptions(facts: Facts) -> list[Cause]:
             continue
         made[key] = _exception(facts, event)
     return _gather_alike(facts, list(made.values()))
+
+
+def _counts(event: Event) -> bool:
+    """Whether a line that other rules may take is an exception of the program."""
+    if event.kind == "command_missing":
+        return bool(event.fields.get("path2"))
+    if event.kind == "name_unknown":
+        return FOREIGN.match(event.fields.get("exc", "")) is not None
+    return True
 
 
 def _exception(facts: Facts, event: Event) -> Cause:
@@ -217,6 +236,8 @@ def crashes(facts: Facts) -> list[Cause]:
     events.sort(key=lambda e: e.order)
     named = [e for e in events if e.rank is not None or len(e.ranks) == 1] or events
     node, rank = facts.where(named)
+    if node is None:
+        node, _ = facts.where(facts.of("mpi_bad_exit"))
     return [
         Cause(
             "SEGFAULT",

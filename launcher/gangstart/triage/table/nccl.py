@@ -17,10 +17,10 @@ NCCL = (
     ),
     Row(
         "nccl_progress",
-        ("last enqueued",),
-        r"(?:PG (?:ID )?(?P<pg>\w+)[^\]]*Rank (?P<rank>\d+)\].*?)?(?:work sequence"
-        r" id: |"
-        r"(?:at )?(?:NCCL )?work: )(?P<seq>-?\d+).*?last enqueued (?:NCCL )?work: "
+        ("ast enqueued",),
+        r"(?:PG (?:ID )?(?P<pg>\w+)[^\]]*Rank (?P<rank>\d+)\].*?)?(?:(?:work "
+        r"sequence id: |(?:at )?(?:NCCL )?work: )(?P<seq>-?\d+).*?)?[Ll]ast enqueued "
+        r"(?:NCCL )?work: "
         r"(?P<enqueued>-?\d+), last completed (?:NCCL )?work: (?P<completed>-?\d+)",
         "[PG ID 0 PG GUID 0(default_pg) Rank 4] failure detected by watchdog at work "
         "sequence id: 9141 PG status: last enqueued work: 9141, last completed work: "
@@ -41,6 +41,12 @@ NCCL = (
         r"|ranks? [\[{(]?(?P<ranks2>[\d, ]+?)[\]})]? (?:haven't|have not|has not) "
         r"joined",
         "Not all ranks joining collective 50 for group default_pg, Missing ranks: {5}",
+    ),
+    Row(
+        "stall",
+        ("[allreduce", "[allgather", "[broadcast", "[alltoall", "Allreduce."),
+        r"^(?:(?P<ranks>\d+): )?\[(?:allreduce|allgather|broadcast|alltoall)[.\w]",
+        "6: [allreduce.grad_12, allreduce.grad_13] (Horovod's stall inspector)",
     ),
     Row(
         "monitored_barrier",

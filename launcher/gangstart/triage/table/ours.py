@@ -20,6 +20,16 @@ OURS = (
         "· master n1:41873",
     ),
     Row(
+        "gang_missing",
+        ("gang",),
+        r"(?i)\bgang[-_ ]?(?:start|barrier)?\b(?!.*\bin [\d.]+ s \().*(?:barrier ("
+        r"?:timed out"
+        r"|timeout|failed)|timed out|missing|not (?:all )?(?:ready|arrived|there))"
+        r"(?:.*?nodes?:? (?P<node>[A-Za-z][\w.-]*\d))?(?:.*?ranks?:? (?P<ranks>["
+        r"\d,-]+))?",
+        "gangstart: barrier timed out after 300 s: missing node gn12 (ranks 16-23)",
+    ),
+    Row(
         "gang_blamed",
         ("  rank",),
         r"^ {2}(?P<node>[\w.\[\],-]+) +ranks? (?P<ranks>[\d,-]+) +(?P<why>\S.*)",

@@ -12,9 +12,8 @@ PYTHON = (
     Row(
         "shared_library",
         ("cannot open shared object file", "GLIBC_", "GLIBCXX_", "undefined symbol"),
-        r"(?P<lib>[\w.+/-]+): cannot open shared object file|version `(?P<lib2>GLI"
-        r"BC\w*)' "
-        r"not found|undefined symbol: (?P<symbol>\w+)",
+        r"(?P<lib>[\w.+/-]+): cannot open shared object file|version "
+        r"`(?P<lib2>GLIBC[\w.]*)' not found|undefined symbol: (?P<symbol>\w+)",
         "ImportError: libcudnn.so.9: cannot open shared object file: No such file or "
         "directory",
         "NODE_SOFTWARE",

@@ -75,9 +75,14 @@ RENDEZVOUS = (
             "stale",
             "already registered",
             "Duplicate rank",
+            "SLURM_RESTART_COUNT",
+            "restart",
             "duplicate rank",
         ),
-        r"RendezvousClosedError|(?:previous|old|different|wrong|another) (?:restart|"
+        r"RendezvousClosedError|pid.*SLURM_RESTART_COUNT=\d|restart(?:_count)?[ =:"
+        r"]*\d+\b"
+        r".*(?:expected|this is|current(?:ly)?|now|but)\W+(?:restart(?:_count)?\W+)?\d+"
+        r"|(?:previous|old|different|wrong|another) (?:restart|"
         r"attempt|incarnation)|incarnation (?:mismatch|id|changed|\d)"
         r"|stale (?:rank|worker|agent|connection|incarnation|member|key|store|epoch)"
         r"|[Dd]uplicate rank|(?:rank|task|worker|process) (?P<rank>\d+) .*already "

@@ -184,7 +184,8 @@ SLURM = (
     Row(
         "requeued",
         ("SLURM_RESTART_COUNT", "has been requeued", "Requeue"),
-        r"SLURM_RESTART_COUNT ?[=:] ?(?P<restart>\d+)|has been requeued",
+        r"^\W*(?:export )?SLURM_RESTART_COUNT ?[=:] ?(?P<restart>\d+)|has been req"
+        r"ueued",
         "--- SLURM_RESTART_COUNT=1 ---",
     ),
     Row(
