@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: A run's lines may carry times slightly before its recorded start.
 EARLY_S = 5.0
+#: Lines that are about a node even where only one rank runs.
+KERNEL = {"node_failure", "node_not_responding", "slurm_end", "slurm_cancelled"}
 
 
 def attribute(trace: Trace, logs: list[Log]) -> Facts:
@@ -82,6 +84,9 @@ def _rank(
     if event.rank is not None or event.ranks:
         if event.rank is None and len(event.ranks) == 1 and not torchrun:
             event.rank = event.ranks[0]
+        return
+    if len(layout.rank_node) == 1 and event.kind not in KERNEL:
+        event.rank = next(iter(layout.rank_node))
         return
     label = event.number("label")
     if label is not None and not torchrun:

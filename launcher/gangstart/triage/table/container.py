@@ -16,13 +16,13 @@ CONTAINER = (
             "unable to pull",
             "manifest unknown",
         ),
-        r"pyxis: (?:container start failed|couldn't start container|failed to (?:i"
-        r"mport|"
-        r"create|pull|start|mount)[^:]*|child \d+ failed|couldn't \w+ .*|\[ERROR\].*)|"
-        r"enroot-\w+: (?:failed|couldn't).*|spank_pyxis\.so: \w+\(\) failed|"
-        r"FATAL: +(?:[Cc]ould not open image|container creation failed|[Ww]hile|"
-        r"[Uu]nable to|[Ii]mage).*|container creation failed|nvidia-container-cli: .*"
-        r"error.*|Error response from daemon: .*|unable to pull.*|manifest unknown",
+        r"pyxis: (?:container start failed|couldn't start container|failed to "
+        r"(?:import|create|pull|start|mount)[^:]*|child \d+ failed|couldn't \w+ .*|"
+        r"\[ERROR\].*|.*(?:No such file|[Dd]enied|not found).*)|enroot-\w+: (?:failed|"
+        r"couldn't).*|spank_pyxis\.so: \w+\(\) failed|FATAL: +(?:[Cc]ould not open "
+        r"image|container creation failed|[Ww]hile|[Uu]nable to|[Ii]mage).*|container "
+        r"creation failed|nvidia-container-cli: .*error.*|Error response from daemon: "
+        r".*|unable to pull.*|manifest unknown",
         "slurmstepd: error: pyxis: container start failed with error code: 1",
         "CONTAINER_START",
     ),

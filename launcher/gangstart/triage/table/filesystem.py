@@ -19,12 +19,12 @@ FILESYSTEM = (
             "shm_open",
         ),
         r"out of shared memory|insufficient shared memory|unable to write to file "
-        r"</torch_[^>]*>|unable to (?:allocate|resize) shared memory|/dev/shm\S*.*"
-        r"(?:No space left|full|Cannot allocate|100%|not enough)|(?:No space left|Bus "
-        r"error|Cannot allocate).*/dev/shm|unable to mmap .* bytes from file </torch_"
-        r"\S*: Cannot allocate",
-        "RuntimeError: unable to write to file </torch_12_34>: No space left on device "
-        "(28)",
+        r"</torch_[^>]*>|unable to (?:allocate|resize) shared memory|"
+        r"/dev/shm\S*.*(?:No space left|full|Cannot allocate|100%|not enough)|(?:No "
+        r"space left|Bus error|Cannot allocate).*/dev/shm|unable to mmap .* bytes "
+        r"from file </torch_\S*: Cannot allocate",
+        "RuntimeError: unable to write to file </torch_12_34>: No space left on "
+        "device (28)",
         "SHM_FULL",
     ),
     Row(
@@ -59,9 +59,8 @@ FILESYSTEM = (
             "Host is down",
             "Errno 112]",
         ),
-        r"[Ss]tale (?:NFS )?file handle|Errno (?:116|107|108|5|121|112)\]|endpoint"
-        r" is not "
-        r"connected|endpoint shutdown|Input/output error|ESTALE|Remote I/O error",
+        r"[Ss]tale (?:NFS )?file handle|Errno (?:116|107|108|5|121|112)\]|endpoint is "
+        r"not connected|endpoint shutdown|Input/output error|ESTALE|Remote I/O error",
         "OSError: [Errno 116] Stale file handle: '/data/web/shard-1.tar'",
         "FS_STALE",
     ),
@@ -78,9 +77,9 @@ FILESYSTEM = (
             "beegfs",
         ),
         r"nfs: server (?P<server>\S+) not responding|evicted by|client was evicted|"
-        r"LustreError: .*(?:-5|-107|-108|-110|evict|timed out|Cannot send)|Lustre: .*"
-        r"Connection to \S+ .*was lost|(?:mmfs|GPFS).*(?:unmount|panic|stale|lost"
-        r"|expel)|(?:libce|ce)ph: .*(?:session lost|hung|blocklist|blacklist)|"
+        r"LustreError: .*(?:-5|-107|-108|-110|evict|timed out|Cannot send)|Lustre: "
+        r".*Connection to \S+ .*was lost|(?:mmfs|GPFS).*(?:unmount|panic|stale|lost|"
+        r"expel)|(?:libce|ce)ph: .*(?:session lost|hung|blocklist|blacklist)|"
         r"beegfs.*(?:lost|unreachable)",
         "nfs: server store01 not responding, timed out",
         "FS_STALE",
@@ -130,12 +129,12 @@ FILESYSTEM = (
             "incomplete checkpoint",
         ),
         r"PytorchStreamReader failed|failed finding central directory|file might be "
-        r"corrupted|EOFError: Ran out of input|invalid load key|SafetensorError|Header"
-        r"TooLarge|MetadataIncompleteBuffer|InvalidHeaderDeserialization|not a zip file"
-        r"|BadZipFile|pickle data was truncated|unexpected EOF|UnpicklingError"
-        r"|CheckpointException|truncated file|(?i:checkpoint.*(?:corrupt|truncated|"
-        r"incomplete|checksum|unreadable)|(?:corrupt|truncated|incomplete)\w* "
-        r"checkpoint)",
+        r"corrupted|EOFError: Ran out of input|invalid load key|SafetensorError|"
+        r"HeaderTooLarge|MetadataIncompleteBuffer|InvalidHeaderDeserialization|not a "
+        r"zip file|BadZipFile|pickle data was truncated|unexpected EOF|"
+        r"UnpicklingError|CheckpointException|truncated file|"
+        r"(?i:checkpoint.*(?:corrupt|truncated|incomplete|checksum|unreadable)|"
+        r"(?:corrupt|truncated|incomplete)\w* checkpoint)",
         "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding "
         "central directory",
         "CHECKPOINT_CORRUPT",
@@ -143,8 +142,8 @@ FILESYSTEM = (
     Row(
         "checkpoint_begin",
         ("aving", "resum", "Resum", "oading", "estor"),
-        r"(?i)(?P<what>sav(?:e|ing)|resum(?:e|ing)|load(?:ing)?|restor(?:e|ing))\b.*?"
-        r"(?P<path>/[\w./@%+-]+)",
+        r"(?i)(?P<what>sav(?:e|ing)|resum(?:e|ing)|load(?:ing)?|restor(?:e|"
+        r"ing))\b.*?(?P<path>/[\w./@%+-]+)",
         "INFO | resume from /scratch/r/last.ckpt",
     ),
 )

@@ -6,16 +6,16 @@ GENERAL = (
     Row(
         "completed",
         ("raining", "Trainer.fit", "train_runtime", "ax_steps", "raining_done"),
-        r"(?i)training (?:is )?(?:complete[d]?|finished|done|ended|over)\b|(?:finished|"
-        r"completed|done)(?: with)? training|`?Trainer\.fit`? stopped: `?max_|"
-        r"train_runtime|reached max_steps",
+        r"(?i)training (?:is )?(?:complete[d]?|finished|done|ended|over)\b|"
+        r"(?:finished|completed|done)(?: with)? training|`?Trainer\.fit`? stopped: "
+        r"`?max_|train_runtime|reached max_steps",
         "INFO | training complete: 100000 steps",
     ),
     Row(
         "early_end",
         ("exhausted", "leaving loop", "early", "StopIteration", "no more "),
-        r"(?i)rank (?P<rank>\d+)\b.*(?:exhausted|leaving|early|no more (?:data|samples|"
-        r"batches)|finished)",
+        r"(?i)rank (?P<rank>\d+)\b.*(?:exhausted|leaving|early|no more (?:data|"
+        r"samples|batches)|finished)",
         "INFO | rank 7: shard exhausted, leaving loop early",
     ),
     Row(
@@ -35,8 +35,8 @@ GENERAL = (
     Row(
         "app_error",
         ("ERROR", "CRITICAL", "FATAL", "atal:", "rror:", "panic:", "abort"),
-        r"(?:\b(?:ERROR|CRITICAL|FATAL)\b|^(?:\S+: )?(?:[Ee]rror|[Ff]atal|panic): )\W*"
-        r"(?:rank[ :=]*(?P<rank>\d+)\W+)?(?P<why>.*)",
+        r"(?:\b(?:ERROR|CRITICAL|FATAL)\b|^(?:\S+: )?(?:[Ee]rror|[Ff]atal|panic): "
+        r")\W*(?:rank[ :=]*(?P<rank>\d+)\W+)?(?P<why>.*)",
         "ERROR | rank 3: unknown option 'optim.lrr' in override",
     ),
 )

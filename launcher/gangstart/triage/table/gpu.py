@@ -6,8 +6,8 @@ GPU = (
     Row(
         "xid",
         ("NVRM: Xid",),
-        r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)\): (?P<xid>\d+)(?:, (?:pid='?"
-        r"(?P<pid>\d+)?[^,]*, )?(?:name=(?P<name>[^,]*), )?(?P<why>.*))?",
+        r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)\): (?P<xid>\d+)(?:, "
+        r"(?:pid='?(?P<pid>\d+)?[^,]*, )?(?:name=(?P<name>[^,]*), )?(?P<why>.*))?",
         "NVRM: Xid (PCI:0000:5d:00): 79, pid='<unknown>', name=<unknown>, GPU has "
         "fallen off the bus.",
     ),
@@ -57,8 +57,8 @@ GPU = (
         "fabric",
         ("system not yet initialized", "cudaErrorSystemNotReady", "Error 802", "abric"),
         r"system not yet initialized|cudaErrorSystemNotReady|Error 802|"
-        r"(?:nvidia-)?[Ff]abric ?[Mm]anager(?:\.service)?.*(?:not running|fail|mismatch"
-        r"|error|does(?:n't| not) match)",
+        r"(?:nvidia-)?[Ff]abric ?[Mm]anager(?:\.service)?.*(?:not running|fail|"
+        r"mismatch|error|does(?:n't| not) match)",
         "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system "
         "not yet initialized",
         "FABRIC_MANAGER",
@@ -90,20 +90,19 @@ GPU = (
             "'out of memory'",
             "CUBLAS_STATUS_ALLOC_FAILED",
         ),
-        r"(?:CUDA|HIP) out of memory|OutOfMemoryError: (?:CUDA|HIP)|CUDA error: out of "
-        r"memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|RESOURCE_EXHAUSTED:"
-        r".*(?:[Oo]ut of memory|allocat)|Cuda failure (?:2 )?'out of memory'|"
-        r"CUBLAS_STATUS_ALLOC_FAILED",
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 "
-        "has a total capacity of 79.11 GiB of which 1.02 GiB is free.",
+        r"(?:CUDA|HIP) out of memory|OutOfMemoryError: (?:CUDA|HIP)|CUDA error: out "
+        r"of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|"
+        r"RESOURCE_EXHAUSTED:.*(?:[Oo]ut of memory|allocat)|Cuda failure (?:2 )?'out "
+        r"of memory'|CUBLAS_STATUS_ALLOC_FAILED",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU "
+        "0 has a total capacity of 79.11 GiB of which 1.02 GiB is free.",
         "CUDA_OOM",
     ),
     Row(
         "device_assert",
         ("device-side assert", "Assertion `", "cudaErrorAssert"),
-        r"\.cuh?:\d+: .*(?:block|thread).*Assertion `(?P<what>.*?)`? failed|device"
-        r"-side "
-        r"assert|cudaErrorAssert",
+        r"\.cuh?:\d+: .*(?:block|thread).*Assertion `(?P<what>.*?)`? failed|"
+        r"device-side assert|cudaErrorAssert",
         "Indexing.cu:1422: indexSelectLargeIndex: block: [211,0,0], thread: [64,0,0] "
         "Assertion `srcIndex < srcSelectDimSize` failed.",
         "APP_EXCEPTION",
@@ -128,8 +127,8 @@ GPU = (
     Row(
         "gpu_busy",
         ("busy or unavailable", "cudaErrorDevicesUnavailable", "CUDA_ERROR_DEVICE_UN"),
-        r"busy or unavailable|cudaErrorDevicesUnavailable|CUDA_ERROR_DEVICE_UNAVAI"
-        r"LABLE",
+        r"busy or unavailable|cudaErrorDevicesUnavailable|"
+        r"CUDA_ERROR_DEVICE_UNAVAILABLE",
         "CUDA error: all CUDA-capable devices are busy or unavailable",
         "GPU_BUSY",
     ),
@@ -144,9 +143,8 @@ GPU = (
             "device index must be",
             "Device index must",
         ),
-        r"[Ii]nvalid device (?:ordinal|id)|cudaErrorInvalidDevice|device_id \d+ (?"
-        r":is )?"
-        r"out of range|local_rank \d+ .*device",
+        r"[Ii]nvalid device (?:ordinal|id)|cudaErrorInvalidDevice|device_id \d+ (?:is "
+        r")?out of range|local_rank \d+ .*device",
         "CUDA error: invalid device ordinal",
         "GPU_BINDING",
     ),
@@ -161,8 +159,8 @@ GPU = (
             "not compiled with CUDA enabled",
             "No GPU/TPU found",
         ),
-        r"No (?:CUDA|HIP) GPUs are available|no CUDA-capable device|CUDA_ERROR_NO_"
-        r"DEVICE",
+        r"No (?:CUDA|HIP) GPUs are available|no CUDA-capable device|"
+        r"CUDA_ERROR_NO_DEVICE",
         "RuntimeError: No CUDA GPUs are available",
         "GPU_BINDING",
     ),
@@ -176,11 +174,11 @@ GPU = (
             "nproc_per_node",
             "device_count",
         ),
-        r"(?i)(?:expected|requested|required|need(?:s|ed)?|configured|want(?:ed)?)\D{0,30}"
-        r"(?P<wanted>\d+)\D{0,12}(?:gpus?|devices)\b.{0,40}?(?:found|got|visible|only|"
-        r"sees|detected|have|but|available)\D{0,20}(?P<found>\d+)|(?:only|found|go"
-        r"t|sees) "
-        r"(?P<found2>\d+) (?:of|out of|/) ?(?P<wanted2>\d+) GPUs",
+        r"(?i)(?:expected|requested|required|need(?:s|ed)?|configured|"
+        r"want(?:ed)?)\D{0,30}(?P<wanted>\d+)\D{0,12}(?:gpus?|"
+        r"devices)\b.{0,40}?(?:found|got|visible|only|sees|detected|have|but|"
+        r"available)\D{0,20}(?P<found>\d+)|(?:only|found|got|sees) (?P<found2>\d+) "
+        r"(?:of|out of|/) ?(?P<wanted2>\d+) GPUs",
         "AssertionError: expected 8 GPUs on this node, found 7",
         "GPU_COUNT",
     ),
@@ -230,8 +228,8 @@ GPU = (
             "HIP error: ",
             "cudaError",
         ),
-        r"(?P<exc>[\w.]*Error): (?:CUDA|HIP) error: (?P<why>.*)|C(?:UBLAS|UDNN|USOLVER)"
-        r"_STATUS_\w+|cudaError\w+",
+        r"(?P<exc>[\w.]*Error): (?:CUDA|HIP) error: (?P<why>.*)|C(?:UBLAS|UDNN|"
+        r"USOLVER)_STATUS_\w+|cudaError\w+",
         "RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling "
         "cublasGemmEx",
         "APP_EXCEPTION",

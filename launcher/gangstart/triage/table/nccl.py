@@ -8,8 +8,8 @@ NCCL = (
         ("Watchdog caught collective operation timeout",),
         r"(?:\[Rank (?P<rank>\d+)\] )?Watchdog caught collective operation timeout: "
         r"Work\w+\(SeqNum=(?P<seq>\d+), OpType=(?P<op>\w+)(?:, NumelIn=(?P<in>\d+), "
-        r"NumelOut=(?P<out>\d+))?(?:, TensorShape=(?P<shape>\[[^\]]*\]))?"
-        r", Timeout\(ms\)=(?P<timeout>\d+)\) ran for (?P<ran>\d+) milliseconds",
+        r"NumelOut=(?P<out>\d+))?(?:, TensorShape=(?P<shape>\[[^\]]*\]))?, "
+        r"Timeout\(ms\)=(?P<timeout>\d+)\) ran for (?P<ran>\d+) milliseconds",
         "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7753, "
         "OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600061 "
         "milliseconds before timing out.",
@@ -18,10 +18,10 @@ NCCL = (
     Row(
         "nccl_progress",
         ("ast enqueued",),
-        r"(?:PG (?:ID )?(?P<pg>\w+)[^\]]*Rank (?P<rank>\d+)\].*?)?(?:(?:work "
-        r"sequence id: |(?:at )?(?:NCCL )?work: )(?P<seq>-?\d+).*?)?[Ll]ast enqueued "
-        r"(?:NCCL )?work: "
-        r"(?P<enqueued>-?\d+), last completed (?:NCCL )?work: (?P<completed>-?\d+)",
+        r"(?:PG (?:ID )?(?P<pg>\w+)[^\]]*Rank (?P<rank>\d+)\].*?)?(?:(?:work sequence "
+        r"id: |(?:at )?(?:NCCL )?work: )(?P<seq>-?\d+).*?)?[Ll]ast enqueued (?:NCCL "
+        r")?work: (?P<enqueued>-?\d+), last completed (?:NCCL )?work: "
+        r"(?P<completed>-?\d+)",
         "[PG ID 0 PG GUID 0(default_pg) Rank 4] failure detected by watchdog at work "
         "sequence id: 9141 PG status: last enqueued work: 9141, last completed work: "
         "9140",
@@ -37,9 +37,8 @@ NCCL = (
     Row(
         "fr_missing",
         ("Missing ranks", "haven't joined", "have not joined", "not all ranks joined"),
-        r"(?i)missing ranks:? ?[\[{(]?(?P<ranks>[\d, ]+)"
-        r"|ranks? [\[{(]?(?P<ranks2>[\d, ]+?)[\]})]? (?:haven't|have not|has not) "
-        r"joined",
+        r"(?i)missing ranks:? ?[\[{(]?(?P<ranks>[\d, ]+)|ranks? "
+        r"[\[{(]?(?P<ranks2>[\d, ]+?)[\]})]? (?:haven't|have not|has not) joined",
         "Not all ranks joining collective 50 for group default_pg, Missing ranks: {5}",
     ),
     Row(
@@ -51,26 +50,26 @@ NCCL = (
     Row(
         "monitored_barrier",
         ("monitoredBarrier",),
-        r"Ranks? (?P<ranks>[\d, ]+) failed to pass monitoredBarrier in (?P<timeout>\d+)"
-        r" ms",
+        r"Ranks? (?P<ranks>[\d, ]+) failed to pass monitoredBarrier in "
+        r"(?P<timeout>\d+) ms",
         "RuntimeError: Rank 5 failed to pass monitoredBarrier in 1800000 ms",
     ),
     Row(
         "collective_mismatch",
         ("Mismatched collective", "Detected mismatch between collectives"),
-        r"Mismatched collective detected.*at and around rank (?P<rank>\d+)"
-        r"|Detected mismatch between collectives on ranks\. Rank (?P<rank2>\d+) is "
-        r"running collective: CollectiveFingerPrint\((?P<one>.*?)\),? but Rank "
-        r"(?P<other>\d+) is running collective: CollectiveFingerPrint\((?P<two>.*?)\)",
-        "gn85:1:1 [3] enqueue.cc:1247 NCCL WARN Mismatched collective detected, please "
-        "check your collective calls at and around rank 11.",
+        r"Mismatched collective detected.*at and around rank (?P<rank>\d+)|Detected "
+        r"mismatch between collectives on ranks\. Rank (?P<rank2>\d+) is running "
+        r"collective: CollectiveFingerPrint\((?P<one>.*?)\),? but Rank (?P<other>\d+) "
+        r"is running collective: CollectiveFingerPrint\((?P<two>.*?)\)",
+        "gn85:1:1 [3] enqueue.cc:1247 NCCL WARN Mismatched collective detected, "
+        "please check your collective calls at and around rank 11.",
         "COLLECTIVE_MISMATCH",
     ),
     Row(
         "duplicate_gpu",
         ("Duplicate GPU detected",),
-        r"Duplicate GPU detected ?: rank (?P<rank>\d+) and rank (?P<other>\d+) both on "
-        r"CUDA device (?P<pci>[0-9a-f]+)",
+        r"Duplicate GPU detected ?: rank (?P<rank>\d+) and rank (?P<other>\d+) both "
+        r"on CUDA device (?P<pci>[0-9a-f]+)",
         "gn33:210:233 [0] init.cc:943 NCCL WARN Duplicate GPU detected : rank 1 and "
         "rank 0 both on CUDA device 1b000",
         "DUPLICATE_GPU",
@@ -79,8 +78,8 @@ NCCL = (
         "nccl_shm",
         ("/dev/shm/nccl-", "shared memory segment"),
         r"(?:failed to extend|creating shared memory segment|posix_fallocate failed|"
-        r"Call to \w+ failed|shm).*?(?P<path>/dev/shm/nccl-\S+)"
-        r"(?=.*(?:No space|\(28\)|size|bytes))",
+        r"Call to \w+ failed|shm).*?(?P<path>/dev/shm/nccl-\S+)(?=.*(?:No space|"
+        r"\(28\)|size|bytes))",
         "gn24:1:1 [3] misc/shmutils.cc:72 NCCL WARN Error: failed to extend "
         "/dev/shm/nccl-xY3kQ9 to 33030532 bytes, error: No space left on device (28)",
         "SHM_FULL",
@@ -97,8 +96,8 @@ NCCL = (
         "ib_completion",
         ("Got completion ",),
         r"Got completion (?:from peer (?P<peer>[^<\s]+)<(?P<port>\d+)> )?with "
-        r"(?:status=|error )(?P<status>\d+)(?:.*?vendor err (?P<vendor>\d+))?"
-        r"(?:.*?hca (?P<hca>\w+))?",
+        r"(?:status=|error )(?P<status>\d+)(?:.*?vendor err "
+        r"(?P<vendor>\d+))?(?:.*?hca (?P<hca>\w+))?",
         "gn36:1:1 [2] transport/net_ib.cc:2301 NCCL WARN NET/IB: Got completion from "
         "peer 10.9.0.41<44112> with status=12 opcode=0 len=0 vendor err 129 (Recv) "
         "localGid fe80::1 hca mlx5_2",
@@ -109,16 +108,16 @@ NCCL = (
         ("Got async ", "async fatal event", "IBV_EVENT"),
         r"NET/IB ?: (?P<hca>\w+:?\d*:?) ?(?:Got async(?:hronous)? ?\w* event|async "
         r"fatal event)[ :]*(?P<event>.*)",
-        "n1:1:1 [0] transport/net_ib.cc:94 NCCL WARN NET/IB : mlx5_3:1 Got async event "
-        ": port error",
+        "n1:1:1 [0] transport/net_ib.cc:94 NCCL WARN NET/IB : mlx5_3:1 Got async "
+        "event : port error",
         "NET_IB",
     ),
     Row(
         "ib_call",
         ("ibv_", "GID table changed", "UCX  ERROR", "Transport retry count exceeded"),
-        r"Call to ibv_\w+ failed(?: with error (?P<why>.*))?|ibv_\w+\(? ?failed|"
-        r"GID table changed|(?P<hca>mlx5_\d+):\d+/(?:IB|RoCE)|Transport retry count"
-        r" exceeded(?: on (?P<hca2>mlx5_\d+))?",
+        r"Call to ibv_\w+ failed(?: with error (?P<why>.*))?|ibv_\w+\(? ?failed|GID "
+        r"table changed|(?P<hca>mlx5_\d+):\d+/(?:IB|RoCE)|Transport retry count "
+        r"exceeded(?: on (?P<hca2>mlx5_\d+))?",
         "n1:1:1 [0] misc/ibvwrap.cc:252 NCCL WARN Call to ibv_modify_qp failed with "
         "error Connection timed out",
         "NET_IB",
@@ -137,12 +136,12 @@ NCCL = (
             "NCCL WARN Connect to ",
             "NCCL WARN Accept ",
         ),
-        r"NCCL WARN (?:\[[^\]]*\] )?(?:.*?(?:[Cc]onnection closed by (?:remote peer )?"
-        r"(?P<peer>[\w.-]+)(?:<(?P<port>\d+)>)?|\b[Cc]onnect to (?P<peer2>[\w.:-]+?)"
-        r"(?:<\d+>|:\d+)? failed|(?:recv|send|sendmsg) (?:from|to) "
-        r"(?P<peer3>[\w.:-]+?)(?:<\d+>)? failed)|.*(?:no socket interface|Connection "
-        r"reset|Broken pipe|Connection refused|Connection timed out|timed out"
-        r"|No route to host|Network is unreachable))",
+        r"NCCL WARN (?:\[[^\]]*\] )?(?:.*?(?:[Cc]onnection closed by (?:remote peer "
+        r")?(?P<peer>[\w.-]+)(?:<(?P<port>\d+)>)?|\b[Cc]onnect to "
+        r"(?P<peer2>[\w.:-]+?)(?:<\d+>|:\d+)? failed|(?:recv|send|sendmsg) (?:from|"
+        r"to) (?P<peer3>[\w.:-]+?)(?:<\d+>)? failed)|.*(?:no socket interface|"
+        r"Connection reset|Broken pipe|Connection refused|Connection timed out|timed "
+        r"out|No route to host|Network is unreachable))",
         "gn20:1:2 [0] socket.cc:565 NCCL WARN Net : Connection closed by remote peer "
         "gn22<51004>",
         "NET_SOCKET",
@@ -160,8 +159,8 @@ NCCL = (
         ("store->get(",),
         r"\[(?P<rank>\d+)\] is setting up NCCL communicator and retriev\w+ "
         r"ncclUniqueId from \[(?P<from>\d+)\].*?(?:wait timeout after "
-        r"(?P<timeout>\d+)ms|(?P<why>[A-Z][\w ]+(?:timeout|Timeout|reset|refused|peer"
-        r"|Broken pipe)?))",
+        r"(?P<timeout>\d+)ms|(?P<why>[A-Z][\w ]+(?:timeout|Timeout|reset|refused|peer|"
+        r"Broken pipe)?))",
         "torch.distributed.DistBackendError: [1] is setting up NCCL communicator and "
         "retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but "
         "store->get('0') got error: wait timeout after 1800000ms, keys: /0",

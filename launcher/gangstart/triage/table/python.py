@@ -28,8 +28,9 @@ PYTHON = (
     Row(
         "command_missing",
         ("command not found", "No such file or directory"),
-        r"(?:line \d+: )?(?P<path>\S+): command not found|can't open file '(?P<path2>"
-        r"[^']*)': \[Errno 2\]|^(?:/\S+: )?(?P<path3>/\S+): No such file or directory",
+        r"(?:line \d+: )?(?P<path>\S+): command not found|can't open file "
+        r"'(?P<path2>[^']*)': \[Errno 2\]|^(?:/\S+: )?(?P<path3>/\S+): No such file "
+        r"or directory",
         "/var/spool/slurmd/job77/slurm_script: line 12: nvidia-smi: command not found",
     ),
     Row(
@@ -52,8 +53,8 @@ PYTHON = (
             "Expired: ",
             "Warning: ",
         ),
-        r"^(?P<exc>[A-Za-z_]\w*(?:\.\w+)*(?:Error|Exception|Exit|StopIteration|Failure"
-        r"|Timeout|TimeoutExpired))(?:: (?P<why>.*)|$)",
+        r"^(?P<exc>[A-Za-z_]\w*(?:\.\w+)*(?:Error|Exception|Exit|StopIteration|"
+        r"Failure|Timeout|TimeoutExpired))(?:: (?P<why>.*)|$)",
         "torch._dynamo.exc.Unsupported.DemoError: call_function",
         "APP_EXCEPTION",
     ),

@@ -6,8 +6,8 @@ RENDEZVOUS = (
     Row(
         "port_in_use",
         ("EADDRINUSE", "ddress already in use"),
-        r"(?:port: (?P<port>\d+).*)?(?:EADDRINUSE|[Aa]ddress already in use)"
-        r"(?:.*?:(?P<port2>\d{4,5})\b)?",
+        r"(?:port: (?P<port>\d+).*)?(?:EADDRINUSE|[Aa]ddress already in "
+        r"use)(?:.*?:(?P<port2>\d{4,5})\b)?",
         "The server socket has failed to listen on any local network address. port: "
         "29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already "
         "in use",
@@ -23,10 +23,10 @@ RENDEZVOUS = (
             "nodename nor servname",
             "No address associated with hostname",
         ),
-        r"(?:addresses of \(?\[?(?P<host>[^,\])\s]+)\]?, (?P<port>\d+)\).*?)?"
-        r"(?:gai error|Name or service not known|[Tt]emporary failure in name "
-        r"resolution|Could not resolve host|nodename nor servname|No address "
-        r"associated with hostname)",
+        r"(?:addresses of \(?\[?(?P<host>[^,\])\s]+)\]?, (?P<port>\d+)\).*?)?(?:gai "
+        r"error|Name or service not known|[Tt]emporary failure in name resolution|"
+        r"Could not resolve host|nodename nor servname|No address associated with "
+        r"hostname)",
         "The IPv6 network addresses of (gn01-ib, 29500) cannot be retrieved (gai "
         "error: -2 - Name or service not known).",
         "BAD_MASTER_ADDR",
@@ -34,8 +34,9 @@ RENDEZVOUS = (
     Row(
         "connect_failed",
         ("client socket has failed to connect",),
-        r"failed to connect to (?:any network address of )?[(\[]+(?P<host>[^\],)]+)\]?"
-        r"(?::|, )(?P<port>\d+)\)?(?:.*errno: (?P<errno>\d+) - (?P<why>[^)]*))?",
+        r"failed to connect to (?:any network address of "
+        r")?[(\[]+(?P<host>[^\],)]+)\]?(?::|, )(?P<port>\d+)\)?(?:.*errno: "
+        r"(?P<errno>\d+) - (?P<why>[^)]*))?",
         "[c10d] The client socket has failed to connect to [gn07]:29500 (errno: 111 - "
         "Connection refused).",
     ),
@@ -79,14 +80,13 @@ RENDEZVOUS = (
             "restart",
             "duplicate rank",
         ),
-        r"RendezvousClosedError|pid.*SLURM_RESTART_COUNT=\d|restart(?:_count)?[ =:"
-        r"]*\d+\b"
-        r".*(?:expected|this is|current(?:ly)?|now|but)\W+(?:restart(?:_count)?\W+)?\d+"
-        r"|(?:previous|old|different|wrong|another) (?:restart|"
-        r"attempt|incarnation)|incarnation (?:mismatch|id|changed|\d)"
-        r"|stale (?:rank|worker|agent|connection|incarnation|member|key|store|epoch)"
-        r"|[Dd]uplicate rank|(?:rank|task|worker|process) (?P<rank>\d+) .*already "
-        r"(?:registered|joined|connected)|different incarnation",
+        r"RendezvousClosedError|pid.*SLURM_RESTART_COUNT=\d|"
+        r"restart(?:_count)?[ =:]*\d+\b.*(?:expected|this is|current(?:ly)?|now|"
+        r"but)\W+(?:restart(?:_count)?\W+)?\d+|(?:previous|old|different|wrong|"
+        r"another) (?:restart|attempt|incarnation)|incarnation (?:mismatch|id|changed|"
+        r"\d)|stale (?:rank|worker|agent|connection|incarnation|member|key|store|"
+        r"epoch)|[Dd]uplicate rank|(?:rank|task|worker|process) (?P<rank>\d+) "
+        r".*already (?:registered|joined|connected)|different incarnation",
         "RendezvousClosedError: Rendezvous has already been closed",
         "STALE_INCARNATION",
     ),
@@ -101,9 +101,9 @@ RENDEZVOUS = (
             "gloo rendezvous",
             "connectFullMesh failed",
         ),
-        r"RendezvousTimeoutError|RendezvousConnectionError|DEADLINE_EXCEEDED.*(?:barrier"
-        r"|Barrier|connect|coordinat|RegisterTask)|Barrier timed out|connectFullMesh "
-        r"failed",
+        r"RendezvousTimeoutError|RendezvousConnectionError|"
+        r"DEADLINE_EXCEEDED.*(?:barrier|Barrier|connect|coordinat|RegisterTask)|"
+        r"Barrier timed out|connectFullMesh failed",
         "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
         "RENDEZVOUS_TIMEOUT",
     ),
@@ -142,9 +142,9 @@ RENDEZVOUS = (
         ("failed (exitcode: ",),
         r"failed \(exitcode: (?P<exit>-?\d+)\) local_rank: (?P<local>\d+) \(pid: "
         r"(?P<pid>\d+)\)",
-        "E0314 02:01:42.771000 118231 torch/distributed/elastic/multiprocessing/"
-        "api.py:869] failed (exitcode: 1) local_rank: 3 (pid: 118247) of binary: "
-        "/opt/venv/bin/python",
+        "E0314 02:01:42.771000 118231 "
+        "torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) "
+        "local_rank: 3 (pid: 118247) of binary: /opt/venv/bin/python",
     ),
     Row(
         "elastic_signal",
@@ -167,11 +167,10 @@ RENDEZVOUS = (
             "PMIx_Init failed",
             "OPAL ERROR",
         ),
-        r"singletons will be started|not built with (?:SLURM's )?PMI|No PMIx serve"
-        r"r was "
-        r"reachable|PMI2?_Init failed|PMI2?_Init returned|MPI reports size 1|PMIx_Init "
-        r"failed|PMIX ERROR: (?:UNREACHABLE|PMIX_ERR_UNREACH|PMIX_ERR_NOT_FOUND)|OPAL "
-        r"ERROR: Unreachable in file \S*pmix",
+        r"singletons will be started|not built with (?:SLURM's )?PMI|No PMIx server "
+        r"was reachable|PMI2?_Init failed|PMI2?_Init returned|MPI reports size 1|"
+        r"PMIx_Init failed|PMIX ERROR: (?:UNREACHABLE|PMIX_ERR_UNREACH|"
+        r"PMIX_ERR_NOT_FOUND)|OPAL ERROR: Unreachable in file \S*pmix",
         "No PMIx server was reachable, but a PMI1/2 was detected.",
         "MPI_SINGLETON",
     ),
@@ -184,10 +183,9 @@ RENDEZVOUS = (
     Row(
         "mpi_abort",
         ("MPI_ABORT", "MPI_Abort"),
-        r"MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator.*"
-        r"|application called MPI_Abort\(.*?, (?P<exit>-?\d+)\) - process (?P<rank"
-        r"2>\d+)"
-        r"|Abort\((?P<exit2>-?\d+)\) on node (?P<rank3>\d+)",
+        r"MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator.*|application "
+        r"called MPI_Abort\(.*?, (?P<exit>-?\d+)\) - process (?P<rank2>\d+)|"
+        r"Abort\((?P<exit2>-?\d+)\) on node (?P<rank3>\d+)",
         "MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD",
         "APP_EXIT",
     ),

@@ -35,17 +35,17 @@ SLURM = (
             ": File size limit",
         ),
         WHO + r"(?P<signal>Segmentation fault|Bus error|Illegal instruction|Aborted"
-        r"|Killed|Terminated|Floating point exception|User defined signal \d|Hangup"
-        r"|Interrupt|Trace/breakpoint trap|CPU time limit exceeded"
-        r"|File size limit exceeded)(?: \(core dumped\))?",
+        r"|Killed|Terminated|Floating point exception|User defined signal \d|Hangup|"
+        r"Interrupt|Trace/breakpoint trap|CPU time limit exceeded|File size limit "
+        r"exceeded)(?: \(core dumped\))?",
         "srun: error: gn01: tasks 0-2: Segmentation fault (core dumped)",
     ),
     Row(
         "slurm_end",
         (" DUE TO ",),
         r"\*\*\* (?P<what>JOB|STEP) (?P<id>\S+) (?:STEPD TERMINATED )?ON "
-        r"(?P<node>\S+) (?:CANCELLED )?AT (?P<at>\S+) DUE TO (?P<reason>.*?),? ?"
-        r"(?:SEE SLURMCTLD LOG FOR DETAILS )?\*\*\*",
+        r"(?P<node>\S+) (?:CANCELLED )?AT (?P<at>\S+) DUE TO (?P<reason>.*?),? "
+        r"?(?:SEE SLURMCTLD LOG FOR DETAILS )?\*\*\*",
         "slurmstepd: error: *** STEP 4809.0 ON gn20 CANCELLED AT 2026-03-14T02:18:44 "
         "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***",
     ),
@@ -66,8 +66,8 @@ SLURM = (
     Row(
         "node_not_responding",
         ("not responding", "Not responding"),
-        r"(?:error: )?Nodes? (?P<node>[\w.\[\],-]+) not responding"
-        r"|nodes (?P<node2>[\w.\[\],-]+) not responding, setting DOWN",
+        r"(?:error: )?Nodes? (?P<node>[\w.\[\],-]+) not responding|nodes "
+        r"(?P<node2>[\w.\[\],-]+) not responding, setting DOWN",
         "[2026-03-14T02:18:40.001] error: Nodes gn22 not responding",
     ),
     Row(
@@ -79,8 +79,8 @@ SLURM = (
     Row(
         "task_state",
         (": exited", ": running", ": unknown"),
-        r"srun: (?:StepId=\S+ )?tasks? (?P<ranks>[\d,-]+): "
-        r"(?P<state>exited abnormally|exited|running|unknown)",
+        r"srun: (?:StepId=\S+ )?tasks? (?P<ranks>[\d,-]+): (?P<state>exited "
+        r"abnormally|exited|running|unknown)",
         "srun: StepId=4833.0 task 7: exited",
     ),
     Row(
@@ -92,9 +92,9 @@ SLURM = (
             "ENCODED: ",
             "credential revoked",
         ),
-        r"(?:Task launch for (?:StepId=)?\S+ failed on node (?P<node>\S+): )?"
-        r"(?:Job credential (?:expired|revoked)|.*(?:Expired|Rewound) credential"
-        r"|ENCODED: (?P<encoded>.*))",
+        r"(?:Task launch for (?:StepId=)?\S+ failed on node (?P<node>\S+): )?(?:Job "
+        r"credential (?:expired|revoked)|.*(?:Expired|Rewound) credential|ENCODED: "
+        r"(?P<encoded>.*))",
         "srun: error: Task launch for StepId=36.0 failed on node cn131: Job "
         "credential expired",
         "CRED_EXPIRED",
@@ -103,9 +103,9 @@ SLURM = (
         "prolog_failed",
         ("rolog",),
         r"(?i)(?:prolog (?:launch failure|failed|error|hung)|prolog for JobId=\S+ on "
-        r"(?P<node>\S+) failed|launch_prolog.*(?:failed|exited)|prolog .*(?:exit"
-        r" status|returned|failed with) \D*[1-9]|failed on node (?P<node2>\S+): .*"
-        r"prolog)",
+        r"(?P<node>\S+) failed|launch_prolog.*(?:failed|exited)|prolog .*(?:exit "
+        r"status|returned|failed with) \D*[1-9]|failed on node (?P<node2>\S+): "
+        r".*prolog)",
         "[2026-03-14T02:00:12.020] error: Prolog for JobId=4835 on gn66 failed with "
         "status 1",
         "PROLOG_FAIL",
@@ -113,9 +113,9 @@ SLURM = (
     Row(
         "launch_failed",
         ("Task launch for ", "launch failed"),
-        r"(?:Task launch for (?:StepId=)?\S+ failed on node (?P<node>\S+): (?P<why>.*)"
-        r"|task (?P<rank>\d+) launch failed: (?P<why2>.*)"
-        r"|Application launch failed: (?P<why3>.*))",
+        r"(?:Task launch for (?:StepId=)?\S+ failed on node (?P<node>\S+): "
+        r"(?P<why>.*)|task (?P<rank>\d+) launch failed: (?P<why2>.*)|Application "
+        r"launch failed: (?P<why3>.*))",
         "srun: error: Task launch for StepId=13.0 failed on node adas2: Socket timed "
         "out on send/recv operation",
         "LAUNCH_FAILED",
@@ -146,8 +146,8 @@ SLURM = (
     Row(
         "oom_events",
         ("oom_kill event", "oom-kill event", "cgroup out-of-memory handler"),
-        r"Detected (?P<count>\d+) oom[_-]kill event(?:s|\(s\))? in "
-        r"(?:StepId=|step )(?P<step>\S+?)\.? |cgroup out-of-memory handler",
+        r"Detected (?P<count>\d+) oom[_-]kill event(?:s|\(s\))? in (?:StepId=|step "
+        r")(?P<step>\S+?)\.? |cgroup out-of-memory handler",
         "slurmstepd: error: Detected 3 oom_kill events in StepId=4803.0. Some of the "
         "step tasks have been OOM Killed.",
         "HOST_OOM",
@@ -184,24 +184,23 @@ SLURM = (
     Row(
         "requeued",
         ("SLURM_RESTART_COUNT", "has been requeued", "Requeue"),
-        r"^\W*(?:export )?SLURM_RESTART_COUNT ?[=:] ?(?P<restart>\d+)|has been req"
-        r"ueued",
+        r"^\W*(?:export )?SLURM_RESTART_COUNT ?[=:] ?(?P<restart>\d+)|has been "
+        r"requeued",
         "--- SLURM_RESTART_COUNT=1 ---",
     ),
     Row(
         "gres_count",
         ("gres/gpu count",),
-        r"(?:[Nn]ode (?P<node>[\w.-]+) .*)?gres/gpu count (?:reported lower than c"
-        r"onfigured|too low) ?"
-        r"\((?P<found>\d+) < (?P<wanted>\d+)\)",
+        r"(?:[Nn]ode (?P<node>[\w.-]+) .*)?gres/gpu count (?:reported lower than "
+        r"configured|too low) ?\((?P<found>\d+) < (?P<wanted>\d+)\)",
         "gres/gpu count reported lower than configured (7 < 8)",
         "GPU_COUNT",
     ),
     Row(
         "ctld_kill",
         ("_slurm_rpc_kill_job", "REQUEST_KILL_JOB"),
-        r"(?:_slurm_rpc_kill_job|REQUEST_KILL_JOB).*?JobId=(?P<job>\S+) uid (?P<ui"
-        r"d>\d+)",
+        r"(?:_slurm_rpc_kill_job|REQUEST_KILL_JOB).*?JobId=(?P<job>\S+) uid "
+        r"(?P<uid>\d+)",
         "[2026-03-14T02:09:11.120] _slurm_rpc_kill_job: REQUEST_KILL_JOB JobId=4851 "
         "uid 1001",
     ),
