@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from gangstart.cluster import Cluster
 
-NEEDED = ("slurmdbd", "mariadbd", "mariadb-install-db", "sacct", "sacctmgr")
+NEEDED = ("mariadbd", "mariadb-install-db")
+NEEDED_IN_ROOT = ("slurmdbd", "sacct", "sacctmgr")
 DBD_PORT = 6819
 SECONDS = 45.0
 LINES = (
@@ -32,11 +33,13 @@ LINES = (
 )
 
 
-def missing() -> str | None:
-    """What this machine lacks for it; None if nothing."""
+def missing(root: str = "") -> str | None:
+    """What this machine, or the root of another release, lacks; None if nothing."""
     if os.getuid() != 0:
         return "needs root: MariaDB and slurmdbd run as the cluster's owner"
-    found = [n for n in NEEDED if not shutil.which(n, path=daemons.SYSTEM_PATH)]
+    path = daemons.SYSTEM_PATH
+    found = [name for name in NEEDED if not shutil.which(name, path=path)]
+    found += [n for n in NEEDED_IN_ROOT if not daemons.find_tool(n, path, root)]
     packages = "apt-get install slurmdbd slurm-wlm-mysql-plugin mariadb-server"
     return f"{', '.join(found)} not found: {packages}" if found else None
 
@@ -82,19 +85,20 @@ class Accounting:
             "MYSQL_UNIX_PORT": str(self.folder / "socket"),
         }
 
-    def _spawn(self, name: str, argv: list[str]) -> None:
-        """Start a server on the head; what it says goes to the cluster's log folder."""
+    def _spawn(self, name: str, argv: list[str], *, on_head: bool = True) -> None:
+        """Start a server; what it says goes to the cluster's log folder."""
+        whole = self.cluster.argv(argv) if on_head else argv
         with (self.cluster.directory / "log" / f"{name}.err").open("ab") as said:
-            self.running.append(
-                self.cluster.popen(
-                    argv,
-                    env=self._environment(),
-                    stdin=subprocess.DEVNULL,
-                    stdout=said,
-                    stderr=said,
-                    start_new_session=True,
-                )
+            server = subprocess.Popen(
+                whole,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+                text=True,
             )
+        self.running.append(server)
 
     def _database(self) -> None:
         data = self.folder / "data"
@@ -128,6 +132,7 @@ class Accounting:
                 "--innodb-buffer-pool-size=32M",
                 "--innodb-flush-log-at-trx-commit=2",
             ],
+            on_head=False,
         )
         until(socket.exists, "MariaDB's socket")
 

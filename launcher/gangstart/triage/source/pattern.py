@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from gangstart.triage.source.record import Record, StepRecord
 
@@ -125,12 +125,16 @@ def fill(part: str, names: Names) -> str | re.Pattern[str]:
     if not any(wild for _, wild in out):
         return "".join(text for text, _ in out)
     seen: set[str] = set()
-    return re.compile("".join(once(text, seen) if wild else re.escape(text) for text, wild in out))
+    return re.compile(
+        "".join(once(text, seen) if wild else re.escape(text) for text, wild in out)
+    )
 
 
 def once(group: str, seen: set[str]) -> str:
     """A named group; the second time of a name a reference to the first."""
-    name = group[3 : group.index(">")]
+    if not group.startswith("(?P<"):
+        return group
+    name = group[4 : group.index(">")]
     if name in seen:
         return f"(?P={name})"
     seen.add(name)
@@ -158,11 +162,9 @@ def single(names: Names) -> dict[str, str]:
     batch = names.step == BATCH
     array = names.job if names.array is None else names.array
     task = NO_TASK if names.task is None else str(names.task)
-    digit = "" if names.task is None else str(names.task % ARRAY_DIGIT)
     found = {
         "A": str(array),
         "a": task,
-        "b": digit or task,
         "J": str(names.job) if batch else f"{names.job}.{names.step}",
         "j": str(names.job),
         "s": names.step,
@@ -176,9 +178,12 @@ def single(names: Names) -> dict[str, str]:
 
 def several(names: Names) -> dict[str, str]:
     """Letters with a value for each task or node."""
+    # 22.05 leaves %b as it is, later releases have it.
+    digit = "" if names.task is None else str(names.task % ARRAY_DIGIT)
+    array = {"b": f"(?:%b|{digit or NO_TASK})"}
     if names.step == BATCH:
-        return {}
-    return {
+        return array
+    return array | {
         "t": f"(?P<rank>{NUMBER})",
         "n": f"(?P<nodeid>{NUMBER})",
         "N": f"(?P<node>{NODE})",
@@ -220,29 +225,3 @@ def torchrun(log_dir: str, work_dir: str) -> Wild | None:
     """Logs and error files of the workers that torchrun started."""
     found = build(log_dir, work_dir, lambda part: part)
     return Wild((*found.parts, *TORCHRUN)) if found else None
-
-
-def options(words: Iterable[str], names: Mapping[str, str]) -> dict[str, str]:
-    """Values of options in a command line: ``-o X``, ``-oX``, ``--output X``, ``=X``.
-
-    `names` maps each spelling to what it is called in the result. Of a command inside
-    the line nothing is taken: srun's own options end at the first other word.
-    """
-    found: dict[str, str] = {}
-    waiting = ""
-    for word in words:
-        if waiting:
-            found[waiting], waiting = word, ""
-            continue
-        head, equals, value = word.partition("=")
-        if head in names and word.startswith("--"):
-            if equals:
-                found[names[head]] = value
-            else:
-                waiting = names[head]
-        elif word[:2] in names and not word.startswith("--"):
-            if word[2:]:
-                found[names[word[:2]]] = word[2:]
-            else:
-                waiting = names[word]
-    return found
