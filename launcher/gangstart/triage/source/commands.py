@@ -24,6 +24,7 @@ from gangstart.triage.source.record import (
     Record,
     Wanted,
     answered,
+    kept,
     unreachable,
 )
 
@@ -86,13 +87,13 @@ class Commands:
         """What slurmctld has: by scontrol."""
         json = self.speaks("scontrol", SCONTROL_JSON)
         ask = self._jobs_json if json else self._jobs_text
-        return self._kept(ask(wanted), wanted, "slurmctld has no such job (any more)")
+        return kept(ask(wanted), wanted, "slurmctld has no such job (any more)")
 
     def accounting(self, wanted: Wanted) -> Answer[Record]:
         """What slurmdbd has: by sacct."""
         json = self.speaks("sacct", SACCT_JSON)
         ask = self._sacct_json if json else self._sacct_text
-        return self._kept(ask(wanted), wanted, "the accounting has no such job")
+        return kept(ask(wanted), wanted, "the accounting has no such job")
 
     def nodes(self, names: Sequence[str]) -> Answer[NodeState]:
         """How these nodes are now: by scontrol."""
@@ -183,14 +184,6 @@ class Commands:
         return self._ask(
             argv, lambda raw: slurmtext.sacct_jobs(decoded(raw), delimiter)
         )
-
-    @staticmethod
-    def _kept(answer: Answer[Record], wanted: Wanted, nothing: str) -> Answer[Record]:
-        """Only records of the job that was meant: sacct gives a whole het job."""
-        if answer.state.outcome.value == "unreachable":
-            return answer
-        found = [one for one in answer.found if wanted.means(one)]
-        return answered(answer.state.name, found, nothing, answer.state.took_s or 0.0)
 
 
 def refused(name: str, ran: Ran, took_s: float) -> Answer[T]:

@@ -162,6 +162,14 @@ def unreachable(name: str, why: str, took_s: float | None = None) -> Answer[T]:
     return Answer(SourceState(name, Outcome.UNREACHABLE, why, took_s))
 
 
+def kept(answer: Answer[Record], wanted: Wanted, nothing: str) -> Answer[Record]:
+    """Only records of the job that was meant."""
+    if answer.state.outcome is Outcome.UNREACHABLE:
+        return answer
+    found = [one for one in answer.found if wanted.means(one)]
+    return answered(answer.state.name, found, nothing, answer.state.took_s or 0.0)
+
+
 class Slurm(Protocol):
     """One way to ask Slurm. No method raises: what goes wrong is in the answer."""
 
