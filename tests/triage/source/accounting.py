@@ -161,6 +161,8 @@ class Accounting:
         for pid in self.cluster.node_pids(HEAD, "slurmctld"):
             os.kill(pid, signal.SIGTERM)
         until(lambda: not self.cluster.node_pids(HEAD, "slurmctld"), "slurmctld's end")
+        # From 24.11 on it holds a number that slurmdbd would have given.
+        (self.cluster.directory / "state" / "clustername").unlink(missing_ok=True)
         self._spawn("slurmctld.again", ["slurmctld", "-D"])
         until(lambda: self._listens("slurmctld", SLURMCTLD_PORT), "slurmctld")
         until(self._registered, "the cluster in the accounting")

@@ -198,6 +198,7 @@ def accounting_job(one: Mapping[str, Any]) -> Record:
     steps = values.mapping(one.get("steps"))
     return Record(
         **common(one),
+        cancelled_name=values.text(one.get("cancelled_by")),
         nodes=values.nodes(values.text(one.get("nodelist"))),
         submit_line=values.text(one.get("submit_command")),
         steps=tuple(step(values.mapping(entry)) for entry in steps.values()),

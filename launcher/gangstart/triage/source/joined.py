@@ -71,6 +71,7 @@ def both(now: Record, kept: Record) -> Record:
         cancelled_by=now.cancelled_by
         if kept.cancelled_by is None
         else kept.cancelled_by,
+        cancelled_name=kept.cancelled_name,
         derived=now.derived or kept.derived,
         tasks=now.tasks or kept.tasks,
         tres=now.tres or kept.tres,

@@ -74,6 +74,7 @@ class Record:
     flags: tuple[str, ...] = ()  # COMPLETING, REQUEUE_HOLD …
     reason: str = ""
     cancelled_by: int | None = None
+    cancelled_name: str = ""  # where only the name is told
     exit: Exit = Exit()
     derived: Exit | None = None  # the worst of its steps
     restarts: int | None = None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SAID = 160
+REQUEUED = "REQUEUED"
 
 
 def parse(raw: bytes) -> Mapping[str, Any]:
@@ -91,11 +92,14 @@ def het_of(job: Mapping[str, Any]) -> tuple[int | None, int | None]:
 
 
 def stdio(job: Mapping[str, Any]) -> tuple[str, str]:
-    """Output and error file: expanded where this release does that, never raw first."""
+    """Output and error file, with their patterns where this release keeps them.
+
+    sacct of 26.05 makes %u "(null)" where it expands them itself.
+    """
     out, err = (
-        values.text(job.get(f"{short}_expanded"))
-        or values.text(job.get(long))
+        values.text(job.get(long))
         or values.text(job.get(short))
+        or values.text(job.get(f"{short}_expanded"))
         for short, long in (("stdout", "standard_output"), ("stderr", "standard_error"))
     )
     return out, err or out
@@ -132,7 +136,10 @@ def accounting_job(job: Mapping[str, Any]) -> Record:
     if number is None:
         raise GarbageError("a job without a number")
     told = values.mapping(job.get("state"))
-    state, flags, by = values.state(told.get("current"))
+    current = values.words(told.get("current"))
+    # 26.05 says PENDING and REQUEUED of a run that another one followed.
+    requeued = [REQUEUED] if REQUEUED in current else list(current)
+    state, flags, by = values.state(requeued)
     array, het = values.mapping(job.get("array")), values.mapping(job.get("het"))
     leader, times = values.integer(het.get("job_id")), values.mapping(job.get("time"))
     first = values.integer(array.get("job_id"))
@@ -149,6 +156,7 @@ def accounting_job(job: Mapping[str, Any]) -> Record:
         flags=flags,
         reason=values.text(told.get("reason")),
         cancelled_by=by,
+        cancelled_name=values.text(job.get("kill_request_user")),
         exit=values.exit_json(job.get("exit_code")) or Record.exit,
         derived=values.exit_json(job.get("derived_exit_code")),
         restarts=values.integer(job.get("restart_cnt")),
@@ -168,15 +176,15 @@ def accounting_job(job: Mapping[str, Any]) -> Record:
 
 def tres_json(value: object) -> dict[str, str]:
     """What was allocated, by its name as in the text form."""
-    if not isinstance(value, list):
-        return {}
-    return {
-        "/".join(
-            filter(None, (values.text(one.get("type")), values.text(one.get("name"))))
-        ): str(one.get("count"))
-        for one in value
-        if isinstance(one, dict)
-    }
+    found: dict[str, str] = {}
+    for one in value if isinstance(value, list) else ():
+        told = values.mapping(one)
+        parts = (values.text(told.get("type")), values.text(told.get("name")))
+        count = values.integer(told.get("count"))
+        if count is not None and count >= 0:  # less is "no value", in 64 bits
+            unit = "M" if parts[0] == "mem" else ""
+            found["/".join(filter(None, parts))] = f"{count}{unit}"
+    return found
 
 
 def step(one: Mapping[str, Any]) -> StepRecord:
@@ -185,7 +193,7 @@ def step(one: Mapping[str, Any]) -> StepRecord:
     state, _, by = values.state(one.get("state"))
     ran_on = values.mapping(one.get("nodes"))
     identity = str(named.get("id", ""))
-    out, err = stdio(one)
+    out, err = stdio(named)
     return StepRecord(
         name=identity.rpartition(".")[2],
         program=values.text(named.get("name")),
