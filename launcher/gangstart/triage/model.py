@@ -66,7 +66,7 @@ class Event:
     fields: dict[str, str] = field(default_factory=dict)
     ranks: tuple[int, ...] = ()  # of a line about several ranks
     count: int = 1  # how many lines like it were folded into this one
-    dated: bool = False  # the line carries its own time
+    dated: bool = False  # by its node's own clock: it may be aligned
 
     def number(self, name: str) -> int | None:
         """A field as an integer; None when the line does not have it."""
