@@ -3,7 +3,8 @@
 Its habits, seen with 25.11.2 and read in its sources: 128 is taken off exit codes from
 128 on; a 0 is None for an array's task 0 and a heterogeneous job's component 0; a
 waiting job has a start and an end that are Slurm's guesses; of a requeued job the
-accounting gives the last run only, so that sacct is asked for the others.
+accounting gives the last run only (24.11 does not tell of requeues at all, nor of the
+components of a heterogeneous job), so that sacct is asked for the others.
 """
 
 from __future__ import annotations
@@ -56,10 +57,11 @@ class PySlurm:
         """Why pyslurm cannot be used here; None if it can."""
         told, why = self._ask({"do": "fit"})
         if told is None or not told:
-            return why or "it told no versions"
-        ours, slurm = (str(told[0].get(k, "")) for k in ("pyslurm", "slurm"))
-        if version(ours) is None or version(ours) != version(slurm):
-            return f"pyslurm {ours} does not fit the running Slurm {slurm}"
+            return why or "it told no version"
+        ours, slurm = str(told[0].get("pyslurm", "")), self.commands.release()
+        if version(ours) is None or version(ours) != slurm:
+            shown = "{}.{:02}".format(*slurm) if slurm else "of unknown release"
+            return f"pyslurm {ours} does not fit the Slurm here, {shown}"
         return None
 
     def controller(self, wanted: Wanted) -> Answer[Record]:
@@ -69,11 +71,11 @@ class PySlurm:
         return kept(answer, wanted, "slurmctld has no such job (any more)")
 
     def accounting(self, wanted: Wanted) -> Answer[Record]:
-        """What slurmdbd has; by sacct if the job was requeued."""
+        """What slurmdbd has; by sacct if the job was requeued, or may have been."""
         request = {"do": "accounting", "job": wanted.number}
         answer = self._answer("pyslurm.db.Job", request, accounting_job)
         answer = kept(answer, wanted, "the accounting has no such job")
-        if any(one.restarts for one in answer.found):
+        if any(one.restarts != 0 for one in answer.found):
             by_sacct = self.commands.accounting(wanted)
             return by_sacct if by_sacct.found else answer
         return answer

@@ -11,7 +11,7 @@ import re
 import secrets
 import shutil
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -121,12 +121,16 @@ class Commands:
         """Release lines of the commands, asked once each."""
         return {}
 
-    def speaks(self, command: str, since: tuple[int, int]) -> bool:
-        """Whether a command is of a release from which on it has usable JSON."""
+    def release(self, command: str = "scontrol") -> tuple[int, int] | None:
+        """Release line of a command, asked once; None if it does not tell."""
         if command not in self.versions:
             ran = self._run([command, "-V"])
             self.versions[command] = version(decoded(ran.out))
-        found = self.versions[command]
+        return self.versions[command]
+
+    def speaks(self, command: str, since: tuple[int, int]) -> bool:
+        """Whether a command is of a release from which on it has usable JSON."""
+        found = self.release(command)
         return found is not None and found >= since
 
     def _run(self, argv: Sequence[str]) -> Ran:
@@ -173,8 +177,14 @@ class Commands:
 
     def _sacct_json(self, wanted: Wanted) -> Answer[Record]:
         argv = ["sacct", "-D", "-j", str(wanted), "--json"]
-        return self._ask(
+        answer = self._ask(
             argv, lambda raw: slurmjson.accounting_jobs(slurmjson.parse(raw))
+        )
+        if not any(map(lacks_lines, answer.found)):
+            return answer
+        lines = submit_lines(self._sacct_text(wanted).found)
+        return replace(
+            answer, found=tuple(with_lines(one, lines) for one in answer.found)
         )
 
     def _sacct_text(self, wanted: Wanted) -> Answer[Record]:
@@ -184,6 +194,36 @@ class Commands:
         return self._ask(
             argv, lambda raw: slurmtext.sacct_jobs(decoded(raw), delimiter)
         )
+
+
+def lacks_lines(record: Record) -> bool:
+    """Whether a step has no command line: the JSON of 24.11 leaves it out."""
+    return any(step.name.isdecimal() and not step.submit_line for step in record.steps)
+
+
+Lines = dict[tuple[int, float | None, str], str]
+
+
+def submit_lines(records: Sequence[Record]) -> Lines:
+    """Command lines of steps: by job, start of the run, and step."""
+    return {
+        (record.number, record.start, step.name): step.submit_line
+        for record in records
+        for step in record.steps
+    }
+
+
+def with_lines(record: Record, lines: Lines) -> Record:
+    """The record, with the command lines of its steps."""
+    steps = (
+        replace(
+            step,
+            submit_line=step.submit_line
+            or lines.get((record.number, record.start, step.name), ""),
+        )
+        for step in record.steps
+    )
+    return replace(record, steps=tuple(steps))
 
 
 def refused(name: str, ran: Ran, took_s: float) -> Answer[T]:

@@ -22,7 +22,7 @@ TOKEN = re.compile(r"%(?:(\d{1,9})?([A-Za-z])|%)")
 PAD_MOST = 10  # digits; Slurm ignores a wider one down to this
 ARRAY_DIGIT = 10  # %b is the task's number modulo this
 BATCH = "batch"
-NO_TASK = "4294967294"  # what Slurm writes for %a outside of an array (NO_VAL)
+NO_TASK = 0xFFFFFFFE  # what Slurm takes for %a and %b outside of an array (NO_VAL)
 NODE = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 NUMBER = r"\d+"
 PARTS_MOST = 64  # components of a path
@@ -161,10 +161,10 @@ def single(names: Names) -> dict[str, str]:
     """Letters with one value for the whole step."""
     batch = names.step == BATCH
     array = names.job if names.array is None else names.array
-    task = NO_TASK if names.task is None else str(names.task)
+    task = NO_TASK if names.task is None else names.task
     found = {
         "A": str(array),
-        "a": task,
+        "a": str(task),
         "J": str(names.job) if batch else f"{names.job}.{names.step}",
         "j": str(names.job),
         "s": names.step,
@@ -179,8 +179,8 @@ def single(names: Names) -> dict[str, str]:
 def several(names: Names) -> dict[str, str]:
     """Letters with a value for each task or node."""
     # 22.05 leaves %b as it is, later releases have it.
-    digit = "" if names.task is None else str(names.task % ARRAY_DIGIT)
-    array = {"b": f"(?:%b|{digit or NO_TASK})"}
+    task = NO_TASK if names.task is None else names.task
+    array = {"b": f"(?:%b|{task % ARRAY_DIGIT})"}
     if names.step == BATCH:
         return array
     return array | {

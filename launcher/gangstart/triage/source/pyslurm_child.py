@@ -38,14 +38,18 @@ def main(argv: Sequence[str]) -> int:
 
 def say(told: dict[str, Any]) -> int:
     """Print the answer."""
-    sys.stdout.write(json.dumps(told, default=str) + "\n")
+    sys.stdout.write(json.dumps(told, default=plain) + "\n")
     return 0
 
 
+def plain(thing: Any) -> Any:  # noqa: ANN401
+    """An object of pyslurm inside of another as plain data."""
+    return thing.to_dict() if hasattr(thing, "to_dict") else str(thing)
+
+
 def fit(pyslurm: Any, _request: dict[str, Any]) -> list[dict[str, Any]]:  # noqa: ANN401
-    """Versions of pyslurm and of the controller that answers."""
-    config = pyslurm.slurmctld.Config.load()
-    return [{"pyslurm": str(pyslurm.__version__), "slurm": str(config.version)}]
+    """Version of pyslurm, which is that of the Slurm it was made for."""
+    return [{"pyslurm": str(pyslurm.__version__)}]
 
 
 def controller(pyslurm: Any, request: dict[str, Any]) -> list[dict[str, Any]]:  # noqa: ANN401
@@ -74,7 +78,7 @@ def nodes(pyslurm: Any, request: dict[str, Any]) -> list[dict[str, Any]]:  # noq
 
 def dicts(found: Iterable[Any]) -> list[dict[str, Any]]:
     """Objects of pyslurm as plain data."""
-    return [one.to_dict(recursive=True) for one in found]
+    return [one.to_dict() for one in found]
 
 
 ASKED: dict[str, Callable[[Any, dict[str, Any]], list[dict[str, Any]]]] = {
