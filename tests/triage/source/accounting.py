@@ -18,7 +18,7 @@ from gangstart.cluster import daemons, process
 from gangstart.cluster.config import HEAD, MUNGE_SOCKET, SLURMCTLD_PORT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from gangstart.cluster import Cluster
@@ -158,11 +158,20 @@ class Accounting:
         """Start the controller again, with accounting."""
         conf = self.cluster.directory / "etc" / "slurm.conf"
         conf.write_text(conf.read_text() + "".join(f"{line}\n" for line in LINES))
+        self._start_controller()
+
+    def forget(self) -> None:
+        """Let the controller forget all jobs, as it does of itself after MinJobAge."""
+        self._start_controller("job_state", "job_state.old")
+
+    def _start_controller(self, *forgotten: str) -> None:
+        """Start the controller again, without some files of its state."""
         for pid in self.cluster.node_pids(HEAD, "slurmctld"):
             os.kill(pid, signal.SIGTERM)
         until(lambda: not self.cluster.node_pids(HEAD, "slurmctld"), "slurmctld's end")
         # From 24.11 on it holds a number that slurmdbd would have given.
-        (self.cluster.directory / "state" / "clustername").unlink(missing_ok=True)
+        for name in ("clustername", *forgotten):
+            (self.cluster.directory / "state" / name).unlink(missing_ok=True)
         self._spawn("slurmctld.again", ["slurmctld", "-D"])
         until(lambda: self._listens("slurmctld", SLURMCTLD_PORT), "slurmctld")
         until(self._registered, "the cluster in the accounting")
@@ -185,9 +194,3 @@ def end(server: subprocess.Popen[str]) -> None:
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait(10)
-
-
-def jobs_ended(cluster: Cluster, env: Mapping[str, str]) -> bool:
-    """Whether nothing is queued or running."""
-    done = cluster.run(["squeue", "-h", "-o", "%i %T"], env=env)
-    return done.returncode == 0 and not done.stdout.strip()

@@ -90,6 +90,10 @@ def ended(work: Workload) -> None:
     work.run("scancel", str(work.ids["held"]), user="root")
     (work.folder / "go").touch()
     work.run("scontrol", "requeue", str(work.ids["again"]), user="root")
+    # Slurm would wait two minutes before it runs again.
+    work.wait("again", ["PENDING"])
+    again = str(work.ids["again"])
+    work.run("scontrol", "update", f"JobId={again}", "StartTime=now", user="root")
     done = ("COMPLETED", "FAILED", "CANCELLED")
-    for name in ("ok", "bad", "seg", "array", "het", "canc", "held"):
+    for name in ("ok", "bad", "seg", "array", "het", "canc", "held", "again"):
         work.wait(name, done)

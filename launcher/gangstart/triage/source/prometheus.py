@@ -186,7 +186,9 @@ class Prometheus:
         """Ask within what is left of the time."""
         left = end - time.monotonic()
         if left <= 0:
-            raise PrometheusError(f"not all was answered within {self.deadline_s:g} s")
+            raise PrometheusError(
+                f"not all was answered within {self.deadline_s:.3g} s"
+            )
         form["timeout"] = f"{max(math.ceil(left), 1)}s"
         if self.ask is not None:
             return self.ask(path, form, left)

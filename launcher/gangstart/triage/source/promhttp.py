@@ -170,7 +170,6 @@ class Request:
     def attempt(self, method: str) -> bytes:
         """Ask by one method; a proxy that only lets GET through is asked so."""
         parts = urlsplit(self.server.url)
-        link = self.connect(parts.scheme, str(parts.hostname), parts.port)
         target = parts.path.rstrip("/") + self.path
         form = urlencode(self.form)
         headers = {
@@ -182,14 +181,15 @@ class Request:
         body = form if method == "POST" else None
         if body is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
+        link = self.connect(parts.scheme, str(parts.hostname), parts.port)
         try:
             link.request(method, target if body else f"{target}?{form}", body, headers)
-            answer = link.getresponse()
-            if answer.status == METHOD_NOT_ALLOWED and method == "POST":
-                return self.attempt("GET")
-            return self.body(answer)
+            with link.getresponse() as answer:
+                if answer.status != METHOD_NOT_ALLOWED or method != "POST":
+                    return self.body(answer)
         finally:
             link.close()
+        return self.attempt("GET")
 
     def connect(
         self, scheme: str, name: str, number: int | None
@@ -242,7 +242,7 @@ def ask(
     worker.join(deadline_s)
     if worker.is_alive():
         close(request.socket)
-        raise PrometheusError(f"it did not answer within {deadline_s:g} s")
+        raise PrometheusError(f"it did not answer within {deadline_s:.3g} s")
     if request.error is not None:
         raise PrometheusError(reason(request.error, deadline_s)) from request.error
     return data(request.told)
@@ -263,7 +263,7 @@ def reason(error: Exception, deadline_s: float) -> str:
     if isinstance(error, PrometheusError):
         return str(error)
     if isinstance(error, TimeoutError):
-        return f"it did not answer within {deadline_s:g} s"
+        return f"it did not answer within {deadline_s:.3g} s"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
     if isinstance(error, OSError):
