@@ -26,25 +26,9 @@ from gangstart.triage.model import (
     Step,
     Trace,
 )
+from gangstart.triage.source import metrics
 
 Json = dict[str, Any]
-
-# Names of the exporters that cases use -> our quantities.
-QUANTITIES = {
-    "DCGM_FI_DEV_GPU_UTIL": "gpu_util",
-    "DCGM_FI_DEV_POWER_USAGE": "gpu_power_w",
-    "DCGM_FI_DEV_GPU_TEMP": "gpu_temp_c",
-    "DCGM_FI_DEV_SM_CLOCK": "sm_clock_mhz",
-    "DCGM_FI_DEV_XID_ERRORS": "xid",
-    "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS": "throttle_bits",
-    "DCGM_FI_DEV_CLOCKS_EVENT_REASONS": "throttle_bits",
-    "DCGM_FI_DEV_FB_USED": "fb_used_mib",
-    "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": "ecc_uncorrected",
-    "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS": "ecc_uncorrected",
-    "node_infiniband_local_ack_timeout_errors_total": "ib_retransmits",
-    "node_infiniband_link_downed_total": "ib_link_downed",
-    "node_infiniband_symbol_error_total": "ib_symbol_errors",
-}
 
 
 def names(nodelist: str) -> tuple[str, ...]:
@@ -144,22 +128,19 @@ def node_states(given: Json) -> dict[str, NodeState]:
 def series(given: Json) -> list[Series]:
     made = []
     for one in given.get("prometheus") or []:
+        row = metrics.BY_METRIC.get(one["metric"])
+        if row is None:
+            continue
         labels = one.get("labels") or {}
-        node = labels.get("Hostname") or labels.get("instance", "").split(":")[0]
+        node = metrics.host(metrics.first(labels, metrics.NODE_LABELS))
         samples = [
-            Sample(at, float(value))
+            Sample(at, float(value) * row.scale)
             for when, value in one["samples"]
-            if (at := iso(str(when)) if isinstance(when, str) else float(when))
-            is not None
+            if (at := iso(when) if isinstance(when, str) else float(when)) is not None
         ]
+        device = metrics.device_of(row, labels)
         made.append(
-            Series(
-                QUANTITIES.get(one["metric"], one["metric"].lower()),
-                node,
-                str(labels.get("gpu") or labels.get("device") or ""),
-                tuple(samples),
-                one["metric"],
-            )
+            Series(row.quantity, node, device, tuple(samples), one["metric"], row.unit)
         )
     return made
 

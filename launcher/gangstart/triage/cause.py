@@ -20,6 +20,7 @@ PROGRAM = 1  # what a program met: an exception, a full disk
 LINK = 2  # what only shows on the wire, with evidence of its own
 SYMPTOM = 3  # somebody waited for somebody
 END = 4  # somebody or a limit ended the job
+LAST = 5  # only a code that Slurm recorded
 
 
 @dataclass

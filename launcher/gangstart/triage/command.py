@@ -59,6 +59,13 @@ def parser() -> Parser:
         help="a node's kernel log (dmesg, journalctl -k); may be given several times",
     )
     made.add_argument(
+        "--sacct-json",
+        metavar="FILE",
+        type=Path,
+        help="what sacct --json -j JOB printed: states, exit codes, times, nodes",
+    )
+    made.add_argument("--job", metavar="JOB", default="", help="which job it is about")
+    made.add_argument(
         "--report",
         metavar="FILE",
         type=Path,
@@ -91,10 +98,10 @@ def kernel_logs(given: list[str]) -> list[tuple[str, Path]]:
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parser().parse_args(argv)
-    if not options.log and not options.kmsg and not options.report:
+    if not (options.log or options.kmsg or options.report or options.sacct_json):
         raise GangstartError(
-            "triage: nothing to look at: give --log PATH, --kmsg NODE=FILE or --report "
-            "start.json (see gangstart triage --help)",
+            "triage: nothing to look at: give --log PATH, --kmsg NODE=FILE, "
+            "--sacct-json FILE or --report start.json (see gangstart triage --help)",
             exit_code=2,
         )
     verdict = look(options)
@@ -107,7 +114,9 @@ def main(argv: list[str]) -> int:
 
 def look(options: Namespace) -> Verdict:
     """Read what the options name, and judge."""
-    trace = offline.empty("")
+    trace = offline.empty(options.job)
+    if options.sacct_json:
+        offline.read_accounting(options.sacct_json, trace, options.job)
     if options.report:
         offline.read_report(options.report, trace)
     logs = offline.log_files(options.log)

@@ -12,6 +12,8 @@ from gangstart.triage.attribute import attribute
 from gangstart.triage.gather import Log, Reading, node_of_file, rank_of_file
 from gangstart.triage.model import Job, Outcome, SourceState, Trace
 from gangstart.triage.reader import blocks
+from gangstart.triage.source import joined, slurmjson
+from gangstart.triage.source.record import GarbageError, parse_wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -79,6 +81,35 @@ def read_report(path: Path, trace: Trace) -> None:
     """
     trace.layout = startreport.layout(report.parse(path.read_bytes(), path))
     trace.sources.append(SourceState("start report", Outcome.USED, str(path)))
+
+
+def read_accounting(path: Path, trace: Trace, job_id: str) -> None:
+    """Take over what ``sacct --json`` said of the job (its only one without a number).
+
+    Raises:
+        GangstartError: it is not that, or knows nothing of the job.
+
+    """
+    try:
+        records = slurmjson.accounting_jobs(slurmjson.parse(path.read_bytes()))
+    except GarbageError as error:
+        raise GangstartError(
+            f"triage: {path} is not the output of sacct --json: {error}", exit_code=2
+        ) from error
+    numbers = sorted({one.array or one.number for one in records})
+    if not job_id and len(numbers) != 1:
+        raise GangstartError(
+            f"triage: {path} has {len(numbers)} jobs: name the one to look at with "
+            "--job JOB",
+            exit_code=2,
+        )
+    wanted = parse_wanted(job_id or str(numbers[0]))
+    meant = [one for one in records if wanted.means(one)]
+    if not meant:
+        raise GangstartError(f"triage: {path} has no job {wanted}", exit_code=2)
+    runs, remark = joined.chosen(meant, wanted)
+    trace.job = joined.job_of(runs, wanted)
+    trace.sources.append(SourceState("sacct", Outcome.USED, remark or str(path)))
 
 
 def read_all(

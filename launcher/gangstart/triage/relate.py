@@ -109,7 +109,7 @@ def _only_end(facts: Facts, best: Cause, limit: Cause | None) -> bool:
         return not facts.of("completed")
     return (
         best.code in {"APP_EXIT", "WAITTIME_KILL"}
-        and best.level == END
+        and best.level >= END
         and (limit.code != "USER_CANCEL" or not facts.of("task_exit"))
     )
 

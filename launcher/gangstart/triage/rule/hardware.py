@@ -233,7 +233,7 @@ def gauges(facts: Facts) -> list[Cause]:
 
 def _gauge_code(quantity: str, value: int) -> str | None:
     """The cause that a new value of a gauge stands for."""
-    if quantity == "ecc_uncorrected":
+    if quantity in {"ecc_uncorrected", "row_remap_failure"}:
         return "GPU_ECC"
     if quantity != "xid" or value in XID_TRACES:
         return None

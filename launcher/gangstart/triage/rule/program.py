@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gangstart.triage.cause import END, MACHINE, PROGRAM, Cause, Facts
+from gangstart.triage.cause import END, LAST, MACHINE, PROGRAM, Cause, Facts
 from gangstart.triage.model import Confidence, Event
 
 #: Exceptions that only say that somebody else failed or that Slurm sent a signal.
@@ -32,8 +32,10 @@ SIGNALS = {
     "Illegal instruction": "SIGILL",
 }
 CRASHES = {"SIGSEGV", "SIGBUS", "SIGILL", *SIGNALS}
+CRASH_SIGNALS = {11, 7, 4}
 CRASH_EXITS = {139: "SIGSEGV", 135: "SIGBUS", 132: "SIGILL"}
 #: Exit codes that a launcher makes out of a signal that ended the others.
+SIGNALLED = 126  # shells use the codes from here on for what they could not run
 TEARDOWN_EXITS = {143, 137, 130, 129}
 
 
@@ -232,7 +234,7 @@ def crashes(facts: Facts) -> list[Cause]:
         if "Segmentation" in e.fields.get("signal", "")
     ]
     if not events:
-        return []
+        return _crash_accounted(facts)
     events.sort(key=lambda e: e.order)
     named = [e for e in events if e.rank is not None or len(e.ranks) == 1] or events
     node, rank = facts.where(named)
@@ -251,9 +253,24 @@ def crashes(facts: Facts) -> list[Cause]:
     ]
 
 
+def _crash_accounted(facts: Facts) -> list[Cause]:
+    """No line tells of a crash, but Slurm recorded the signal of one."""
+    attempt = facts.attempt
+    if attempt is None:
+        return []
+    signals = {attempt.signal, attempt.derived_signal}
+    signals |= {step.signal for step in attempt.steps if step.name != "extern"}
+    codes = {attempt.exit_code, attempt.derived_exit_code}
+    if not signals & CRASH_SIGNALS and not codes & set(CRASH_EXITS):
+        return []
+    what = "a process died of a segmentation fault or the like, says Slurm's accounting"
+    node = facts.nodes[0] if len(facts.nodes) == 1 else None
+    return [Cause("SEGFAULT", PROGRAM, [], node, what=what)]
+
+
 def _crash(event: Event) -> bool:
     named = event.fields.get("signal", "")
-    return named in CRASHES or event.number("number") in {11, 7, 4}
+    return named in CRASHES or event.number("number") in CRASH_SIGNALS
 
 
 def exits(facts: Facts) -> list[Cause]:
@@ -297,14 +314,21 @@ def exits(facts: Facts) -> list[Cause]:
 
 
 def _exit_unseen(facts: Facts) -> list[Cause]:
-    """Slurm knows of an exit code, and the program said something before."""
+    """Only Slurm knows of an exit code; the program may have said something before.
+
+    Code 1 alone is what everything ends with: it says nothing.
+    """
     attempt = facts.attempt
     said = [e for e in facts.of("app_error") if not is_derived(e)]
-    if attempt is None or not said or facts.survived(said[-1]):
+    said = [e for e in said if not facts.survived(e)]
+    code = (attempt.derived_exit_code or attempt.exit_code) if attempt else 0
+    if attempt is None or attempt.state != "FAILED" or not code:
         return []
-    code = attempt.derived_exit_code or attempt.exit_code
-    if attempt.state != "FAILED" or not code:
-        return []
+    if not said:
+        if code == 1 or code >= SIGNALLED:
+            return []
+        what = f"the program ended with exit code {code}; no line says why"
+        return [Cause("APP_EXIT", LAST, confidence=Confidence.POSSIBLE, what=what)]
     event = said[-1]
     return [
         Cause(

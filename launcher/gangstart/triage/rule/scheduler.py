@@ -141,7 +141,7 @@ def cancelled(facts: Facts) -> list[Cause]:
     if (
         by is None
         and not typed
-        and not (job_line or (facts.state == "CANCELLED" and own))
+        and not (job_line or (facts.state == "CANCELLED" and (own or not failed)))
     ):
         return []
     who = f"user id {by}" if by is not None else "somebody"

@@ -9,6 +9,18 @@ from gangstart.triage.cause import LINK, SYMPTOM, Cause, Facts, commonest
 from gangstart.triage.model import Confidence
 from gangstart.triage.rule.hardware import is_stale
 
+#: Counters of a port that only grow when something is wrong with a link.
+ERRORS = {
+    "ib_retransmits",
+    "ib_ack_timeouts",
+    "ib_link_downed",
+    "ib_link_recoveries",
+    "ib_symbol_errors",
+    "ib_integrity_errors",
+    "ib_receive_errors",
+    "ib_sequence_errors",
+}
+
 if TYPE_CHECKING:
     from gangstart.triage.model import Event
 
@@ -41,7 +53,7 @@ def infiniband(facts: Facts) -> list[Cause]:
         confidence=Confidence.LIKELY if node else Confidence.POSSIBLE,
         what=what,
         notes=[
-            f"{one} counted {value:.0f} retransmits" for one, value in counters.items()
+            f"{one} counted {value:.0f} link errors" for one, value in counters.items()
         ],
     )
     if not talk and not facts.of("nccl_watchdog", "nccl_socket", "nccl_remote"):
@@ -53,7 +65,7 @@ def _retransmits(facts: Facts) -> dict[str, float]:
     """Nodes whose error counters grew during the job."""
     made: dict[str, float] = {}
     for series in facts.trace.series:
-        if series.quantity.startswith("ib_") and len(series.samples) > 1:
+        if series.quantity in ERRORS and len(series.samples) > 1:
             grown = series.samples[-1].value - series.samples[0].value
             if grown > 0:
                 made[series.node] = made.get(series.node, 0.0) + grown
