@@ -110,12 +110,11 @@ class Facts:
 
         Five lines: what other ranks still had in their buffers is no progress.
         """
-        before = [p.step for p in self.progress if p.order <= event.order]
+        source = event.place.source
+        known = [p for p in self.progress if p.source == source]
+        before = [p.step for p in known if p.order <= event.order]
         last = max(before, default=-1)
-        after = [
-            p for p in self.progress if p.order > event.order + 5 and p.step > last
-        ]
-        return bool(after)
+        return any(p.order > event.order + 5 and p.step > last for p in known)
 
     def where(self, events: Iterable[Event]) -> tuple[str | None, int | None]:
         """Node and rank that events agree on."""

@@ -29,6 +29,7 @@ PROGRESS = re.compile(
     r"(?i)\b(?:step|iter|iteration|global_step|it)\b\W{0,4}(?:\[? ?)?(\d+)"
 )
 FILE_RANK = re.compile(r"(?:^|[._/-])(?:rank|task|proc|r)[._-]?(\d{1,6})(?=[._/-]|$)")
+NCCL_INFO = " NCCL INFO "
 GROUPS = {"rank", "ranks", "node"}
 
 
@@ -36,6 +37,7 @@ GROUPS = {"rank", "ranks", "node"}
 class Progress:
     """The program said how far it had come."""
 
+    source: str
     order: int
     step: int
     time: float | None
@@ -84,6 +86,7 @@ class Log:
     _summary: Summary | None = None
     _kept: dict[object, list[Event]] = field(default_factory=dict)
     _looks: int = 0
+    _ignored: object = None
     # Writer -> line and time of the newest line with a time of its own.
     _times: dict[object, tuple[int, float]] = field(default_factory=dict)
 
@@ -150,7 +153,9 @@ class Log:
         if when is not None:
             self.last_time = when
         if step is not None:
-            self.progress.append(Progress(step[1], step[0], self.last_time))
+            self.progress.append(
+                Progress(self.source, step[1], step[0], self.last_time)
+            )
 
     def _alive(self, text: str, line: int) -> None:
         """Keep a plain line as the newest of its rank."""
@@ -224,6 +229,9 @@ class Log:
         self, opened: Traceback, head: prefix.Head, line: int, rows: tuple[int, ...]
     ) -> None:
         """Make the event of an exception with its frame."""
+        if self._ignored == writer_of(head):  # Python said that it passes over this
+            self._ignored = None
+            return
         name, _, why = head.text.partition(":")
         extra = opened.fields() | {"exc": name.strip(), "why": why.strip()}
         for row in (ROWS[i] for i in rows):
@@ -237,11 +245,15 @@ class Log:
     def _match(
         self, head: prefix.Head, line: int, when: float | None, rows: tuple[int, ...]
     ) -> None:
+        if NCCL_INFO in head.text:  # it also tells of plugins that are not there
+            return
         for row in (ROWS[i] for i in rows):
             found = row.regex.search(head.text)
             if not found:
                 continue
-            if row.kind == "traceback":
+            if row.kind == "ignored":
+                self._ignored = writer_of(head)
+            elif row.kind == "traceback":
                 self._open[writer_of(head)] = Traceback(line)
             elif row.kind == "elastic_root":
                 self._summary = Summary(line)
@@ -334,7 +346,8 @@ class Log:
 
 def writer_of(head: prefix.Head) -> tuple[int | str | None, ...]:
     """Who wrote a line, as far as its prefixes say."""
-    return (head.rank, head.label, head.local_rank, head.node)
+    pid = head.pid if head.rank is None else None
+    return (head.rank, head.label, head.local_rank, head.node, pid)
 
 
 def _number(*values: str | int | None) -> int | None:

@@ -46,6 +46,9 @@ RULES = (
 EVIDENCE = 6
 WASTED_S = 600.0  # less is what teardown takes
 FINE = {"COMPLETED", "RUNNING", "PENDING", "COMPLETING", ""}
+WENT_ON = "the program went on after it"
+#: What stays wrong however far the program comes.
+LASTING = {"THERMAL_STRAGGLER", "HOST_OOM"}
 #: Causes that a job which completed can still have.
 SLOW = {"THERMAL_STRAGGLER", "KILL_TASK_FAILED"}
 EARLIER = {
@@ -60,6 +63,10 @@ EARLIER = {
 def judge(facts: Facts) -> Verdict:
     """The verdict on a job."""
     causes = [cause for rule in RULES for cause in rule(facts)]
+    for cause in causes:
+        if cause.events and cause.code not in LASTING:
+            survived = all(facts.survived(e) for e in cause.events)
+            cause.noise = cause.noise or (survived and WENT_ON) or ""
     root = _fine(facts, causes) or root_of(facts, causes) or _nothing(facts)
     verdict = _verdict(facts, root)
     _consequences(facts, verdict, root, causes)

@@ -15,6 +15,9 @@ LABEL = re.compile(r"^ *(\d{1,6}): ?")
 TORCH_RANK = re.compile(r"^\[rank(\d+)\]:? ?")
 TORCHRUN = re.compile(r"^\[[A-Za-z_]\w*?(\d+)\]: ?")
 TAGGED = re.compile(r"^\[\d+,(\d+)\](?:<std(?:out|err)>)?: ?")
+RAY_HEAD = re.compile(
+    r"^\((?:[\w.:-]+ )?(?:rank=(\d+),? ?)?pid=(\d+)(?:, ip=([\w.:-]+))?\) ?"
+)
 NCCL_HEAD = re.compile(r"^([\w.-]+):(\d+):(\d+) \[(\d+)\] ")
 OMPI_HEAD = re.compile(r"^\[([A-Za-z][\w.-]*):(\d+)\] ")
 NODE_HEAD = re.compile(r"^([A-Za-z][\w.-]*): ")
@@ -72,6 +75,18 @@ NUMBERED = (
 )
 
 
+def _ray(head: Head) -> bool:
+    """Ray's prefix: an actor's name, its process, the address of its node."""
+    found = RAY_HEAD.match(head.text)
+    if not found:
+        return False
+    head.pid, head.node = int(found[2]), found[3] or head.node
+    if found[1] and head.rank is None:
+        head.rank = int(found[1])
+    head.text = head.text[found.end() :]
+    return True
+
+
 def _machine(head: Head, nodes: frozenset[str]) -> bool:
     """A node at the front: NCCL's, Open MPI's, slurmstepd's, or one of the job's."""
     nccl = NCCL_HEAD.match(head.text)
@@ -102,7 +117,7 @@ def split(text: str, nodes: frozenset[str] = frozenset()) -> Head:
             _take(pattern, head, name) for pattern, name in NUMBERED
         ):
             continue
-        if not _machine(head, nodes):
+        if not _ray(head) and not _machine(head, nodes):
             break
     if head.rank is None:
         inner = INNER_RANK.search(head.text[:INNER_FRONT])

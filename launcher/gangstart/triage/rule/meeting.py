@@ -54,6 +54,9 @@ def bad_address(facts: Facts) -> list[Cause]:
     wrong = [
         e for e in facts.of("connect_failed", "connect_timeout") if _wrong(facts, e)
     ]
+    if not _never_met(facts):
+        # torch warns of every try; what it came through by another one is no cause.
+        unknown, wrong = ([e for e in es if not _warned(e)] for es in (unknown, wrong))
     events = unknown + wrong
     if not events:
         return []
@@ -75,6 +78,26 @@ def bad_address(facts: Facts) -> list[Cause]:
             what=what,
         )
     ]
+
+
+def _warned(event: Event) -> bool:
+    return re.match(r"\[?W\W?\d* |\[W", event.text) is not None
+
+
+def _never_met(facts: Facts) -> bool:
+    """Whether some rank gave up meeting the others."""
+    gave_up = facts.of(
+        "connect_timeout",
+        "socket_timeout",
+        "rendezvous_timeout",
+        "clients_missing",
+        "workers_missing",
+        "store_wait",
+    )
+    raised = re.compile(
+        r"Dist(?:Network|Store)Error|failed to connect|Rendezvous\w+Error"
+    )
+    return bool(gave_up) or any(raised.search(e.text) for e in facts.of("exception"))
 
 
 def _of_meeting(facts: Facts, event: Event) -> bool:
@@ -114,6 +137,8 @@ def waiting(facts: Facts) -> list[Cause]:
         "socket_timeout",
         "connect_failed",
     )
+    if not _never_met(facts):
+        events = [e for e in events if not _warned(e)]
     if not events:
         return []
     late = _rank0_alive(facts, events)

@@ -66,7 +66,7 @@ def node_software(facts: Facts) -> list[Cause]:
     """A library, package, program or mount that one node lacks."""
     made = []
     shared = facts.of("shared_library", "exec_failed")
-    lacking = facts.of("module_missing", "command_missing", "chdir_failed")
+    lacking = facts.of("module_missing", "command_missing")
     lacking += [
         e for e in facts.of("exception") if "No such file or directory" in e.text
     ]

@@ -12,11 +12,20 @@ PYTHON = (
     Row(
         "shared_library",
         ("cannot open shared object file", "GLIBC_", "GLIBCXX_", "undefined symbol"),
-        r"(?P<lib>[\w.+/-]+): cannot open shared object file|version "
-        r"`(?P<lib2>GLIBC[\w.]*)' not found|undefined symbol: (?P<symbol>\w+)",
+        # A warning that an optional plugin is not there looks the same: only an error
+        # that ends the program counts.
+        r"error while loading shared libraries: (?P<lib>[\w.+/-]+)|(?:ImportError|"
+        r"OSError): .*?(?:(?P<lib2>[\w.+/-]+): cannot open shared object file|"
+        r"undefined symbol: (?P<symbol>\w+))|version `(?P<lib3>GLIBC[\w.]*)' not found",
         "ImportError: libcudnn.so.9: cannot open shared object file: No such file or "
         "directory",
         "NODE_SOFTWARE",
+    ),
+    Row(
+        "ignored",
+        ("Exception ignored in",),
+        r"Exception ignored in",
+        "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0>",
     ),
     Row(
         "module_missing",
