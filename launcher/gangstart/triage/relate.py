@@ -138,12 +138,22 @@ def _caused_by_wait(cause: Cause, symptoms: list[Cause]) -> bool:
     """Whether a program's error came only after a wait had already failed.
 
     A broken connection does not count: its line is often flushed before the
-    traceback of the rank that broke it. Resources never run out because of a wait.
+    traceback of the rank that broke it. Resources never run out because of a wait. And
+    a rank that did not wait itself is the one that was waited for, whatever the order
+    in which logs were put together.
     """
     return cause.code in {"APP_EXCEPTION", "SEGFAULT"} and any(
-        symptom.code in WAITS and _earlier(symptom.first, cause.first)
+        symptom.code in WAITS
+        and _earlier(symptom.first, cause.first)
+        and not _was_awaited(cause, symptom)
         for symptom in symptoms
     )
+
+
+def _was_awaited(cause: Cause, symptom: Cause) -> bool:
+    """Whether others timed out in a collective that this rank never waited in."""
+    waited = {e.rank for e in symptom.events if e.kind == "nccl_watchdog"}
+    return bool(waited) and cause.rank is not None and cause.rank not in waited
 
 
 def _earlier(one: Event | None, other: Event | None) -> bool:
