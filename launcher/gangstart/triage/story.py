@@ -28,7 +28,7 @@ def clock(time: float | None) -> str:
 
 def quoted(evidence: Evidence) -> str:
     """A line of a log between quotes, so that nobody takes it for our words."""
-    text = safe(evidence.text)
+    text = safe(evidence.text, 1000)
     return f"“{text}”" if evidence.quoted else text
 
 
