@@ -198,12 +198,21 @@ class Log:
         writer = writer_of(head)
         if when is not None:
             self._times[writer] = (line, when)
-        if self._summary is not None and not self._summary.take(head.text):
-            self._end_summary()
+        if self._summary is not None and self._summarised(head.text):
+            return
         opened = self._open.get(writer)
         if opened is not None and self._traced(opened, writer, (head, line), rows):
             return
         self._match(head, line, when, rows)
+
+    def _summarised(self, text: str) -> bool:
+        """Give the line to the open summary; True when it was its own."""
+        summary = self._summary
+        if summary is None:
+            return False
+        if not summary.take(text):
+            self._end_summary()
+        return summary.mine
 
     def _traced(
         self,
@@ -267,11 +276,16 @@ class Log:
         summary, self._summary = self._summary, None
         if summary is None or not summary.values:
             return
-        row = next(row for row in ROWS if row.kind == "elastic_root")
+        kind = "exception" if summary.raised else "elastic_root"
+        row = next(row for row in ROWS if row.kind == kind)
         fields = summary.fields()
         text = "Root Cause (first observed failure): " + ", ".join(
             f"{key} {value}" for key, value in summary.values.items()
         )
+        if summary.raised and summary.inner is not None:
+            text = summary.raised
+            name, _, why = text.partition(":")
+            fields |= summary.inner.fields() | {"exc": name, "why": why.strip()}
         made = self._event(row, fields, prefix.Head(text), summary.line, dated=False)
         at = clock.iso(fields.get("at", ""))
         if at is not None:

@@ -59,14 +59,29 @@ class Summary:
     line: int
     left: int = SUMMARY_LINES
     values: dict[str, str] = field(default_factory=dict)
+    inner: Traceback | None = None  # the traceback that an error file brought
+    raised: str = ""  # the exception at its end
+    mine: bool = False  # the last line belonged to it
 
     def take(self, text: str) -> bool:
         """Read one more line; True when the block goes on after it."""
         self.left -= 1
         found = SUMMARY.match(text)
+        self.mine = found is not None or self.inner is not None
+        if self.inner is not None:
+            return self._traced(self.inner, text.strip())
         if found:
             self.values[found["key"]] = found["value"].strip()
+        if found and found["value"].startswith("Traceback (most recent"):
+            self.inner, self.left = Traceback(self.line), MAX_LINES
+            return True
         return self.left > 0 and "traceback" not in self.values
+
+    def _traced(self, inner: Traceback, text: str) -> bool:
+        if not FRAME.match(f" {text}") and inner.ends(text) and inner.innermost:
+            self.raised = text
+            return False
+        return inner.take(f" {text}")
 
     def fields(self) -> dict[str, str]:
         """time, node, rank, exit, pid, signal of the first failure."""
