@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import random
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from gangstart.triage.gather import Log, Reading
 from gangstart.triage.reader import BLOCK, blocks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 TRACE = b"""2026-05-11 09:00:01 iter 10
@@ -66,10 +68,18 @@ def test_the_exception_is_found_however_the_log_is_written(
     assert log.events[0].fields["line"] == "42"
 
 
-def test_a_packed_log_that_is_cut_short_counts_up_to_there(tmp_path: Path) -> None:
-    path = tmp_path / "job.out.gz"
-    whole = gzip.compress(b"".join(b"%d nothing\n" % n for n in range(200_000)) + TRACE)
-    path.write_bytes(whole[: len(whole) // 2])
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress])
+@pytest.mark.parametrize("damage", ["cut", "overwritten"])
+def test_a_damaged_packed_log_counts_up_to_there(
+    pack: Callable[[bytes], bytes], damage: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "job.out.packed"
+    chance = random.Random(1)  # noqa: S311 - lines that hardly pack, the same each run
+    lines = (b"%d nothing\n" % chance.getrandbits(400) for _ in range(60_000))
+    whole = pack(b"".join(lines) + TRACE)
+    half = len(whole) // 2
+    rest = b"" if damage == "cut" else b"\xff" * (len(whole) - half)
+    path.write_bytes(whole[:half] + rest)
 
     assert read(path).lines > 1000
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import codecs
 import gzip
-from contextlib import contextmanager
+import zlib
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from gangstart.errors import GangstartError
@@ -26,6 +27,17 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 GZIP_MAGIC = b"\x1f\x8b"
 
 
+#: What unpacking raises on data that is cut short or damaged.
+DAMAGED: tuple[type[Exception], ...] = (EOFError, gzip.BadGzipFile, zlib.error)
+
+
+class Opened(NamedTuple):
+    """A log, and what reading it may raise where it is damaged."""
+
+    stream: IO[bytes]
+    damaged: tuple[type[Exception], ...] = DAMAGED
+
+
 class Block(NamedTuple):
     """Whole lines of a log."""
 
@@ -34,7 +46,7 @@ class Block(NamedTuple):
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path) -> Iterator[Opened]:
     """Open a log, unpacking it by what it holds rather than by its name.
 
     Raises:
@@ -49,16 +61,16 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         raw.seek(0)
         if magic.startswith(GZIP_MAGIC):
             with gzip.open(raw) as unpacked:
-                yield cast("IO[bytes]", unpacked)
+                yield Opened(cast("IO[bytes]", unpacked))
         elif magic == ZSTD_MAGIC:
             import zstandard  # noqa: PLC0415 - only packed logs need it
 
             with zstandard.ZstdDecompressor().stream_reader(
                 raw, read_across_frames=True
             ) as unpacked:
-                yield cast("IO[bytes]", unpacked)
+                yield Opened(cast("IO[bytes]", unpacked), (zstandard.ZstdError,))
         else:
-            yield raw
+            yield Opened(raw)
 
 
 def pieces(stream: IO[bytes]) -> Iterator[bytes]:
@@ -84,8 +96,8 @@ def blocks(path: Path) -> Iterator[Block]:
     A packed log that is cut short or damaged ends where it can be read no further.
     """
     rest, offset = b"", 0
-    with opened(path) as stream:
-        for piece in _readable(pieces(stream)):
+    with opened(path) as log:
+        for piece in _readable(log):
             data = rest + piece
             cut = data.rfind(b"\n") + 1
             if cut == 0 and len(data) > LONGEST:
@@ -98,16 +110,10 @@ def blocks(path: Path) -> Iterator[Block]:
         yield Block(rest, offset)
 
 
-def _readable(source: Iterator[bytes]) -> Iterator[bytes]:
+def _readable(log: Opened) -> Iterator[bytes]:
     """The pieces up to where unpacking fails: what came before still counts."""
-    try:
-        yield from source
-    except (EOFError, gzip.BadGzipFile):
-        return
-    except Exception as error:
-        # zstandard's own error type, without importing the package for plain logs.
-        if type(error).__name__ != "ZstdError":
-            raise
+    with suppress(*log.damaged):
+        yield from pieces(log.stream)
 
 
 def _break(data: bytes) -> int:
