@@ -53,3 +53,32 @@ def test_damaged_logs_get_an_answer_that_can_be_printed() -> None:
         assert answer["root_cause"] in CODES
         assert not [c for c in answer["text"] if ord(c) < 32 and c != "\n"]
         json.dumps(answer).encode()
+
+
+def test_numbers_beyond_all_measure_get_an_answer() -> None:
+    huge = "9" * 40
+    samples = [["2026-05-11T08:00:00", 0], ["2026-05-11T09:05:00", float("nan")]]
+    answer = triage(
+        {
+            "jobid": "1",
+            "files": {"a.out": [f"[rank{huge}]: KeyError: 'x'", f"{huge}: boom"]},
+            "dmesg": {"cn01": [f"NVRM: Xid (PCI:0000:5d:00): {huge}, pid={huge}, x"]},
+            "sacct": [
+                {"JobID": "1", "State": "FAILED", "Start": "2026-05-11T09:00:00"}
+            ],
+            "prometheus": [
+                {
+                    "metric": metric,
+                    "labels": {"Hostname": "cn01", "gpu": "²"},
+                    "samples": samples,
+                }
+                for metric in (
+                    "DCGM_FI_DEV_XID_ERRORS",
+                    "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS",
+                    "DCGM_FI_DEV_SM_CLOCK",
+                )
+            ],
+        }
+    )
+
+    assert answer["root_cause"] == "APP_EXCEPTION"

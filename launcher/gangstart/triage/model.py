@@ -72,7 +72,7 @@ class Event:
         """A field as an integer; None when the line does not have it."""
         text = self.fields.get(name)
         try:
-            return None if text is None else int(text, 0)
+            return None if text is None else int(text)
         except ValueError:
             return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from gangstart.gpuxid import xid_info
@@ -225,10 +226,15 @@ def gauges(facts: Facts) -> list[Cause]:
         new = next((s for s in inside if s.value != old and s.value), None)
         if new is None or (start is None or not (before or len(inside) > 1)):
             continue
-        code = _gauge_code(series.quantity, int(new.value))
+        code = _gauge_code(series.quantity, bits(new.value))
         if code:
             made.append(_gauge(facts, series, new, code))
     return made
+
+
+def bits(value: float) -> int:
+    """A value as the bits or the code that it stands for; 0 of what is no number."""
+    return int(value) if isfinite(value) else 0
 
 
 def _gauge_code(quantity: str, value: int) -> str | None:
@@ -242,7 +248,7 @@ def _gauge_code(quantity: str, value: int) -> str | None:
 
 def _gauge(facts: Facts, series: Series, new: Sample, code: str) -> Cause:
     ranks = facts.ranks_of(series.node)
-    place = int(series.device) if series.device.isdigit() else -1
+    place = int(series.device) if series.device.isdecimal() else -1
     said = f"{series.query or series.quantity} became {new.value:.0f} during the job"
     event = Event(
         "series",
@@ -287,16 +293,16 @@ def _braked(
     told = {
         gpu: v["throttle_bits"] for gpu, v in by_gpu.items() if "throttle_bits" in v
     }
-    odd = [g for g, bits in told.items() if all(int(b) & THERMAL_BITS for b in bits)]
+    odd = [g for g, seen in told.items() if all(bits(b) & THERMAL_BITS for b in seen)]
     if len(odd) != 1 or len(told) <= 1:
         return []
     return [_straggler(facts, odd[0], None, by_gpu[odd[0]])]
 
 
 def _held_back(values: dict[str, list[float]]) -> bool:
-    bits = [int(bit) for bit in values.get("throttle_bits", [])]
+    seen = [bits(value) for value in values.get("throttle_bits", [])]
     hot = values.get("gpu_temp_c", [])
-    return any(bit & THERMAL_BITS for bit in bits) or max(hot, default=0.0) >= HOT_C
+    return any(one & THERMAL_BITS for one in seen) or max(hot, default=0.0) >= HOT_C
 
 
 def _straggler(
@@ -307,7 +313,7 @@ def _straggler(
 ) -> Cause:
     node, device = gpu
     ranks = facts.ranks_of(node)
-    place = int(device) if device.isdigit() else -1
+    place = int(device) if device.isdecimal() else -1
     hot = max(values.get("gpu_temp_c", [0.0]))
     seen = "it reports thermal or power throttling all the time"
     if clock is not None:
