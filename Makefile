@@ -1,6 +1,6 @@
 # Verbs only; what they do is in scripts/. Extra pytest arguments: make test ARGS="-k report"
 .DEFAULT_GOAL := help
-.PHONY: help setup build roots test compose releases demo bench lint asan fuzz clean
+.PHONY: help setup build roots test compose releases accuracy demo bench lint asan fuzz clean
 ARGS ?=
 SECONDS ?= 60
 
@@ -25,6 +25,9 @@ compose: ## docker-compose.yml, really run; docker is installed and started if t
 
 releases: ## setup, roots, then every test that needs a cluster, on each newer Slurm
 	@scripts/setup.sh && scripts/releases.sh $(ARGS)
+
+accuracy: ## ask gangstart triage about every labelled case and write docs/accuracy.md
+	@scripts/setup.sh packages python build && .venv/bin/python tests/triage/accuracy.py --write
 
 demo: ## setup, then a training and a refused start on a private 4-node Slurm cluster
 	@scripts/demo.sh

@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench import faults, health, launch, library, scale, shim
+from bench import faults, health, launch, library, scale, shim, triage
 from bench.place import ROOT
 from bench.table import Figures, fail, note
 
@@ -21,6 +21,7 @@ PARTS = {
     "health": health.measure,
     "shim": shim.measure,
     "library": library.measure,
+    "triage": triage.measure,
 }
 
 

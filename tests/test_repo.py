@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import gangstart
 from repo import ROOT, kept, shown, text
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 # Words that have no place in a kept file, each with the reason that a failure shows.
 # They are put together here so that this file does not find itself.
+MACHINE = "a path of one machine"
 BANNED = {
     r"\b(?:TO" + r"DO|FIX" + r"ME|HA" + r"CK)\b": "finish it or leave it out",
     r"\bXX" + r"X\b": "say what is meant",
     r"(?i)\bnot " + r"implemented\b|NotImplemented" + r"Error": "no stubs",
     r"(?i)\bplace" + r"holder\b": "no stubs",
-    r"(?<![\w.*])/(?:wo" + r"rk|ro" + r"ot|ho" + r"me)/": "a path of one machine",
+    r"(?<![\w.*])/(?:wo" + r"rk|ro" + r"ot|ho" + r"me)/": MACHINE,
 }
 VERB = re.compile(r"^([a-z]+):.*## ", re.MULTILINE)
 MENTIONED = re.compile(r"\bmake ([a-z]+)\b(?=[`*\s.,:;)&]|$)")
@@ -68,13 +73,18 @@ def test_contributing_names_every_verb() -> None:
     assert verbs() - set(MENTIONED.findall(document)) == set()
 
 
+def is_record(path: Path) -> bool:
+    """Whether a file records what other machines wrote: logs have such paths."""
+    return path.suffix == ".json" and path.is_relative_to(ROOT / "tests" / "cases")
+
+
 def test_no_kept_file_has_a_banned_word() -> None:
     found = [
         f"{shown(path)}:{number}: {line.strip()[:80]}: {why}"
         for path in kept()
         for number, line in enumerate(text(path).splitlines(), 1)
         for word, why in BANNED.items()
-        if re.search(word, line)
+        if re.search(word, line) and not (why == MACHINE and is_record(path))
     ]
 
     assert found == []

@@ -47,6 +47,11 @@ COMMANDS = (
         "the start report of a step: who came when, and why it was refused",
     ),
     Command(
+        "triage",
+        "gangstart.triage.command:main",
+        "why a job ended, with proof and the next thing to type",
+    ),
+    Command(
         "check",
         "gangstart.check.command:main",
         "this node: GPUs, leftovers of ended jobs, open dashboards, RDMA links",

@@ -15,6 +15,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script
 
 from cases.nodecase import health, procs
+from cases.triagecase import triage
 from gangstart import core
 from gangstart.errors import GangstartError
 from gangstart.gang import Gang
@@ -287,6 +288,7 @@ KINDS = {
     "cvd": cvd,
     "health": health,
     "procs": procs,
+    "triage": triage,
 }
 
 

@@ -254,7 +254,29 @@ def mpi(given: Json, expected: Json, answer: Json) -> Iterator[tuple[str, bool]]
         yield "every process has its own rank", len(ranks) == len(given["procs"])
 
 
+def triage(_given: Json, expected: Json, answer: Json) -> Iterator[tuple[str, bool]]:
+    """The cause, whom it names, what the text says, and that no innocent is blamed."""
+    code = answer.get("root_cause")
+    wanted = expected["root_cause"]
+    yield f"the cause is {wanted}, not {code}", code == wanted
+    yield f"the cause is none of {expected['not']}", code not in expected["not"]
+    for name in ("node", "rank", "drain", "training_completed"):
+        if name in expected:
+            told = answer.get(name)
+            right = told == expected[name] and type(told) is type(expected[name])
+            yield f"{name} is {expected[name]}, not {told}", right
+    said = message_of(answer).lower()
+    parts = [*expected.get("must_mention", []), *expected.get("evidence_contains", [])]
+    for one in (*([part] for part in parts), *expected.get("mention_any", [])):
+        there = any(str(part).lower() in said for part in one)
+        yield f"the text has {' or '.join(map(str, one))}", there
+    if expected.get("secondary_required"):
+        listed = {code, *(answer.get("secondary") or [])}
+        yield "the consequences are listed", set(expected["secondary"]) <= listed
+
+
 KINDS = {
+    "triage": triage,
     "mpi": mpi,
     "nodelist": nodelist,
     "env": env,

@@ -1,0 +1,161 @@
+"""``gangstart triage``: why a job died, with proof and the next thing to type."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from gangstart.errors import GangstartError
+from gangstart.triage import offline, story
+from gangstart.triage.answer import answer
+from gangstart.triage.judge import judge
+from gangstart.usage import Parser
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Iterator
+
+    from gangstart.triage.model import Verdict
+
+PIPE_WIDTH = 10_000
+SHOW_BAR = 50_000_000  # bytes: less is read at once
+STYLES = {
+    "": "bold",
+    "evidence": "",
+    "next": "green",
+    "ruled out": "dim",
+    "looked at": "dim",
+}
+
+
+def parser() -> Parser:
+    """Build the command line of this verb."""
+    made = Parser(
+        prog="gangstart triage",
+        description="Say why a job ended: the cause, the evidence with FILE:LINE, what "
+        "only followed from it, what was ruled out, and what to do next. Works on "
+        "files, without a network.",
+    )
+    made.add_argument(
+        "--log",
+        metavar="PATH",
+        type=Path,
+        nargs="+",
+        action="extend",
+        default=[],
+        help="logs of the job, plain, .gz or .zst; a folder stands for the logs below",
+    )
+    made.add_argument(
+        "--kmsg",
+        metavar="NODE=FILE",
+        action="append",
+        default=[],
+        help="a node's kernel log (dmesg, journalctl -k); may be given several times",
+    )
+    made.add_argument(
+        "--sacct-json",
+        metavar="FILE",
+        type=Path,
+        help="what sacct --json -j JOB printed: states, exit codes, times, nodes",
+    )
+    made.add_argument("--job", metavar="JOB", default="", help="which job it is about")
+    made.add_argument(
+        "--report",
+        metavar="FILE",
+        type=Path,
+        help="the start report (start.json): which rank ran where, clocks",
+    )
+    made.add_argument("--json", action="store_true", help="docs/triage.schema.json")
+    return made
+
+
+def kernel_logs(given: list[str]) -> list[tuple[str, Path]]:
+    """Pairs out of NODE=FILE.
+
+    Raises:
+        GangstartError: one has no "=", or its file does not exist.
+
+    """
+    made = []
+    for one in given:
+        node, found, name = one.partition("=")
+        if not found or not node or not Path(name).is_file():
+            raise GangstartError(
+                f"triage: --kmsg {one!r} is not NODE=FILE with a file that exists, for "
+                "example --kmsg cn01=dmesg.cn01.txt",
+                exit_code=2,
+            )
+        made.append((node, Path(name)))
+    return made
+
+
+def main(argv: list[str]) -> int:
+    """Run the verb."""
+    options = parser().parse_args(argv)
+    if not (options.log or options.kmsg or options.report or options.sacct_json):
+        raise GangstartError(
+            "triage: nothing to look at: give --log PATH, --kmsg NODE=FILE, "
+            "--sacct-json FILE or --report start.json (see gangstart triage --help)",
+            exit_code=2,
+        )
+    verdict = look(options)
+    if options.json:
+        sys.stdout.write(json.dumps(answer(verdict), ensure_ascii=True) + "\n")
+    else:
+        show(verdict)
+    return 0
+
+
+def look(options: Namespace) -> Verdict:
+    """Read what the options name, and judge."""
+    trace = offline.empty(options.job)
+    if options.sacct_json:
+        offline.read_accounting(options.sacct_json, trace, options.job)
+    if options.report:
+        offline.read_report(options.report, trace)
+    logs = offline.log_files(options.log)
+    with progress(sum(path.stat().st_size for path in logs)) as seen:
+        facts = offline.read_all(trace, logs, kernel_logs(options.kmsg), seen)
+    return judge(facts)
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal's standard error for logs that take a while."""
+    console = Console(stderr=True)
+    if not console.is_terminal or total < SHOW_BAR:
+        yield lambda _: None
+        return
+    from rich.progress import Progress  # noqa: PLC0415 - slow to import
+
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("reading logs", total=total)
+        before = 0
+
+        def seen(now: int) -> None:
+            nonlocal before
+            bar.advance(task, now - before if now >= before else now)
+            before = now
+
+        yield seen
+
+
+def show(verdict: Verdict) -> None:
+    """Print the verdict: colour on a terminal, plain text in a pipe."""
+    console = Console(markup=False, emoji=False, highlight=False)
+    if not console.is_terminal:
+        console = Console(markup=False, emoji=False, highlight=False, width=PIPE_WIDTH)
+    for title, lines in story.paragraphs(verdict):
+        if not lines:
+            continue
+        if title:
+            console.print(Text(f"\n{title}", "bold"))
+        style = STYLES.get(title, "")
+        for line in lines:
+            console.print(Text(f"  {line}" if title else line, style))

@@ -1,0 +1,171 @@
+"""Facts of a job out of files alone: logs, kernel logs, a start report."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from gangstart import report
+from gangstart.errors import GangstartError
+from gangstart.triage import startreport
+from gangstart.triage.attribute import attribute
+from gangstart.triage.gather import Log, Reading, node_of_file, rank_of_file
+from gangstart.triage.model import Job, Outcome, SourceState, Trace
+from gangstart.triage.reader import blocks
+from gangstart.triage.source import joined, slurmjson
+from gangstart.triage.source.record import GarbageError, parse_wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from gangstart.triage.cause import Facts
+
+#: What a folder given as a log may hold; further files are not logs.
+SUFFIXES = (".out", ".err", ".log", ".txt", ".json", ".gz", ".zst")
+MOST_FILES = 10_000
+
+
+def log_files(paths: Iterable[Path]) -> list[Path]:
+    """Files to read: a folder stands for the logs below it, oldest name first.
+
+    Raises:
+        GangstartError: a path does not exist, or a folder holds no log.
+
+    """
+    made: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise GangstartError(
+                f"triage: there is no log {path}: give files or folders with --log",
+                exit_code=2,
+            )
+        if path.is_dir():
+            below = [p for p in sorted(path.rglob("*")) if _is_log(p)][:MOST_FILES]
+            if not below:
+                raise GangstartError(
+                    f"triage: no log below {path}: files there end in none of "
+                    f"{', '.join(SUFFIXES)}; name them with --log",
+                    exit_code=2,
+                )
+            made += below
+        else:
+            made.append(path)
+    return list(dict.fromkeys(made))
+
+
+def _is_log(path: Path) -> bool:
+    return path.is_file() and (
+        path.suffix in SUFFIXES or path.suffix.lstrip(".").isdigit()
+    )
+
+
+def read_log(
+    path: Path, reading: Reading, seen: Callable[[int], None] = lambda _: None
+) -> Log:
+    """Read a log to its end; ``seen`` hears how many unpacked bytes were read."""
+    log = Log(str(path), reading)
+    for block in blocks(path):
+        log.feed(block)
+        seen(block.offset + len(block.data))
+    log.finish()
+    return log
+
+
+def read_report(path: Path, trace: Trace) -> None:
+    """Take over who ran where from a start report.
+
+    Raises:
+        GangstartError: it is not one.
+
+    """
+    trace.layout = startreport.layout(report.parse(path.read_bytes(), path))
+    trace.sources.append(SourceState("start report", Outcome.USED, str(path)))
+
+
+def read_accounting(path: Path, trace: Trace, job_id: str) -> None:
+    """Take over what ``sacct --json`` said of the job (its only one without a number).
+
+    Raises:
+        GangstartError: it is not that, or knows nothing of the job.
+
+    """
+    try:
+        records = slurmjson.accounting_jobs(slurmjson.parse(path.read_bytes()))
+    except GarbageError as error:
+        raise GangstartError(
+            f"triage: {path} is not the output of sacct --json: {error}", exit_code=2
+        ) from error
+    numbers = sorted({one.array or one.number for one in records})
+    if not job_id and len(numbers) != 1:
+        raise GangstartError(
+            f"triage: {path} has {len(numbers)} jobs: name the one to look at with "
+            "--job JOB",
+            exit_code=2,
+        )
+    wanted = parse_wanted(job_id or str(numbers[0]))
+    meant = [one for one in records if wanted.means(one)]
+    if not meant:
+        raise GangstartError(f"triage: {path} has no job {wanted}", exit_code=2)
+    runs, remark = joined.chosen(meant, wanted)
+    trace.job = joined.job_of(runs, wanted)
+    trace.sources.append(SourceState("sacct", Outcome.USED, remark or str(path)))
+
+
+def read_all(
+    trace: Trace,
+    logs: Sequence[Path],
+    kernel: Sequence[tuple[str, Path]] = (),
+    seen: Callable[[int], None] = lambda _: None,
+) -> Facts:
+    """Read logs and kernel logs into the trace.
+
+    A log that cannot be read is reported as such, and the others still count.
+    """
+    attempts = trace.job.attempts
+    near = (attempts[-1].start or attempts[-1].end) if attempts else None
+    nodes = frozenset(trace.job.nodes) | frozenset(trace.layout.rank_node.values())
+    made: list[Log] = []
+    for path in logs:
+        about = near if near is not None else path.stat().st_mtime
+        name = str(path)
+        reading = Reading(nodes, about, node_of_file(name, nodes), rank_of_file(name))
+        _one(trace, made, path, reading, "logs", seen)
+        trace.log_end = max(trace.log_end or 0.0, path.stat().st_mtime)
+    for node, path in kernel:
+        state = trace.nodes.get(node)
+        boot = state.boot_time if state else None
+        about = near if near is not None else path.stat().st_mtime
+        reading = Reading(nodes, about, node, kernel=True, boot=boot)
+        _one(trace, made, path, reading, f"kernel log of {node}", seen)
+    return attribute(trace, made)
+
+
+def _one(
+    trace: Trace,
+    made: list[Log],
+    path: Path,
+    reading: Reading,
+    name: str,
+    seen: Callable[[int], None],
+) -> None:
+    begun = monotonic()
+    try:
+        log = read_log(path, reading, seen)
+    except (OSError, GangstartError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        trace.sources.append(SourceState(name, Outcome.UNREACHABLE, f"{path}: {why}"))
+        return
+    outcome = Outcome.USED if path.stat().st_size else Outcome.EMPTY
+    detail = f"{path}, {log.lines} lines"
+    took = round(monotonic() - begun, 3)
+    trace.sources.append(SourceState(name, outcome, detail, took))
+    if reading.kernel:
+        for event in log.events:
+            event.place = type(event.place)(f"dmesg:{reading.node}", event.place.line)
+    made.append(log)
+
+
+def empty(job_id: str) -> Trace:
+    """A trace that knows nothing but the job's number."""
+    return Trace(Job(job_id))

@@ -1,0 +1,1 @@
+"""The rules: each looks at the facts and names causes it sees."""

@@ -1,0 +1,1 @@
+"""What triage asks: Slurm, the archive, Prometheus, and where a job's files are."""

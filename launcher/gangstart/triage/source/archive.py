@@ -1,0 +1,188 @@
+"""What gangstart itself left of a job: start reports, events of checks.
+
+One reader for triage, report, history and the agents. It looks where the reports are
+(`report_find`) and only into what root wrote: of a step ``sys/start.json``, of a job
+``sys/events.jsonl``, never ``user/``. What is broken is told and passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gangstart import core, report, report_find
+from gangstart.check.record import read_events
+from gangstart.errors import GangstartError
+from gangstart.triage.model import Layout, Outcome, SourceState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from gangstart.report_find import Places
+
+RANK_RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
+RANKS_MOST = 1_000_000
+REPORTS_MOST = 256  # of one job: the newest
+EVENTS_MOST = 10_000
+NODES_MOST = 65_536
+EVENTS_FILE = "events.jsonl"
+
+
+@dataclass(frozen=True)
+class StartReport:
+    """A start report that was found; `told` is checked by `report.parse`."""
+
+    path: Path
+    job: int
+    step: int
+    told: Mapping[str, Any]
+
+    @property
+    def complete(self) -> bool:
+        """Whether it lists every node."""
+        return self.told.get("complete") is True
+
+    @property
+    def attempt(self) -> int:
+        """How often the job had been requeued before."""
+        found = self.told["step"].get("restart_count")
+        return found if isinstance(found, int) else 0
+
+
+@dataclass(frozen=True)
+class CheckEvent:
+    """One line of a job's own records on a node."""
+
+    path: Path
+    line: int
+    node: str
+    told: Mapping[str, Any]
+
+
+@dataclass
+class Kept:
+    """Everything of one job, and what could not be read."""
+
+    reports: list[StartReport] = field(default_factory=list)
+    events: list[CheckEvent] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+
+
+def read(job: int, places: Places, own_node: str = "") -> tuple[Kept, SourceState]:
+    """Reports and events of a job, each step's and run's newest; never raises.
+
+    `own_node` is this machine's name in Slurm: its spool keeps events without one.
+    """
+    kept = Kept()
+    wanted = report_find.Wanted(job, None)
+    found = list(report_find.candidates(wanted, places))
+    found.sort(key=lambda one: one.modified, reverse=True)
+    for one in found[:REPORTS_MOST]:
+        add_report(kept, one)
+    kept.reports = newest(kept.reports)
+    for path, node in event_files(job, places, own_node):
+        for line, told in enumerate(read_events(path), 1):
+            if len(kept.events) < EVENTS_MOST:
+                kept.events.append(CheckEvent(path, line, node, told))
+    return kept, state(kept, places)
+
+
+def add_report(kept: Kept, one: report_find.Found) -> None:
+    """Read one report, or remember why not."""
+    try:
+        told = report.parse(report_find.read(one.path), one.path)
+    except GangstartError as error:
+        kept.broken.append(error.message.removeprefix("report: "))
+        return
+    kept.reports.append(StartReport(one.path, one.job, one.step, told))
+
+
+def newest(reports: Sequence[StartReport]) -> list[StartReport]:
+    """Of each step and run the fullest copy, in the order of their starts."""
+    best: dict[tuple[int, int, float], StartReport] = {}
+    for one in reports:
+        key = (one.job, one.step, one.told["decided_at"] or 0.0)
+        if key not in best or (one.complete and not best[key].complete):
+            best[key] = one
+    return [best[key] for key in sorted(best, key=lambda key: (key[2], key[1]))]
+
+
+def event_files(job: int, places: Places, own_node: str) -> Iterator[tuple[Path, str]]:
+    """Files of a job's own records, and the node of each."""
+    name = f"{job}.node"
+    if places.archive:
+        for folder in places.entries(places.archive / name)[:NODES_MOST]:
+            path = folder / "sys" / EVENTS_FILE
+            if report_find.modified_at(path) is not None:
+                yield path, folder.name
+    path = places.spool / name / "sys" / EVENTS_FILE
+    if report_find.modified_at(path) is not None:
+        yield path, own_node
+
+
+def state(kept: Kept, places: Places) -> SourceState:
+    """Say what was found."""
+    broken = f", not readable: {'; '.join(kept.broken[:3])}" if kept.broken else ""
+    if kept.reports or kept.events:
+        told = f"{len(kept.reports)} start reports, {len(kept.events)} events of checks"
+        return SourceState("archive", Outcome.USED, told + broken)
+    if kept.broken:
+        return SourceState("archive", Outcome.UNREACHABLE, broken.lstrip(", "))
+    return SourceState("archive", Outcome.EMPTY, f"nothing in {places}")
+
+
+def layout(one: StartReport) -> Layout:
+    """Who ran where in a step, by its report."""
+    told = one.told
+    made = Layout(
+        outcome=told["outcome"],
+        reason=str(told.get("reason", "")),
+        message="\n".join(told["message"]),
+        missing_ranks=tuple(ranks(str(told.get("missing_ranks", "")))),
+        blamed_nodes=blamed(str(told.get("blamed_nodes", ""))),
+    )
+    if told["master"] is not None:
+        made.master = f"{told['master']['node']}:{told['master']['port']}"
+        if told["master"]["address"]:
+            made.address_node[told["master"]["address"]] = told["master"]["node"]
+    for node in told["nodes"]:
+        add_node(made, node)
+    return made
+
+
+def add_node(made: Layout, node: Mapping[str, Any]) -> None:
+    """What a report says of one node."""
+    name = node["name"]
+    made.rank_node.update(dict.fromkeys(ranks(node["ranks"]), name))
+    address, offset = node.get("address"), node.get("clock_offset_s")
+    if isinstance(address, str) and address:
+        made.address_node[address] = name
+    if isinstance(offset, (int, float)) and not isinstance(offset, bool):
+        made.offset_s[name] = float(offset)
+    arrived = [t["arrived_s"] for t in node["tasks"] if t["arrived_s"] is not None]
+    if arrived:
+        made.lateness_s[name] = max(arrived)
+
+
+def ranks(text: str) -> list[int]:
+    """Ranks of ``0-7,9``; what is no such list gives none."""
+    made: list[int] = []
+    for part in text.split(",") if text else ():
+        match = RANK_RANGE.fullmatch(part)
+        if not match:
+            return []
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or len(made) + last - first >= RANKS_MOST:
+            return []
+        made.extend(range(first, last + 1))
+    return made
+
+
+def blamed(text: str) -> tuple[str, ...]:
+    """Nodes of a node list; the text itself if it is none."""
+    try:
+        return tuple(core.expand(text)) if text else ()
+    except GangstartError:
+        return (text,)
