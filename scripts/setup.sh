@@ -31,6 +31,10 @@ munge         cmd:munged                     the private cluster's authenticatio
 iproute2      cmd:ip                         network namespaces as nodes
 mmdebstrap    cmd:mmdebstrap                 folders with other Slurm releases
 nftables      cmd:nft                        tests of networks that lose packets
+slurmdbd      cmd:slurmdbd                   tests of triage: Slurm's accounting
+mariadb-server-core  cmd:mariadbd            where slurmdbd keeps it
+mariadb-client-core  cmd:my_print_defaults   what MariaDB's own setup calls
+prometheus    cmd:prometheus                 tests of triage: metrics of nodes and GPUs
 "
 LINT_PACKAGES="
 cppcheck      cmd:cppcheck                   static analysis; the other linters come from PyPI

@@ -101,7 +101,8 @@ def site() -> Iterator[Site]:
     reason = why_not() or accounting.missing()
     if reason:
         pytest.skip(reason)
-    lines = ("MinJobAge=3600", "KillWait=2")
+    # Heterogeneous jobs are started by the backfill scheduler only.
+    lines = ("MinJobAge=3600", "KillWait=2", "SchedulerParameters=bf_interval=1")
     cluster = Cluster.up(Spec(name=f"src-{os.getpid()}", slurm_lines=lines))
     servers = Accounting(cluster)
     try:

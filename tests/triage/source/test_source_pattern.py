@@ -154,6 +154,7 @@ def test_any_pattern_gives_an_absolute_path_or_none(
         ("srun -o", {"out": ""}),
         ("", {}),
         ("srun 'unbalanced -o x", {}),
+        (r"srun -o a\%j prog", {"out": r"a\%j"}),
     ],
 )
 def test_options_of_slurm_end_where_the_program_begins(
