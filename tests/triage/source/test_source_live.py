@@ -197,7 +197,7 @@ def submitted(site: Site, name: str, pattern: str, body: str) -> ask.Told:
     told = site.told("nm")
     made = {path for path in site.work.folder.rglob("*") if path.is_file()} - before
     assert made, "Slurm wrote no file"
-    found, state = ask.files(told)
+    found, state = ask.files(told, site.commands())
     assert {one.file.path for one in found} == {str(path) for path in made}, state
     return told
 
@@ -208,12 +208,17 @@ def test_the_output_of_a_batch_script_is_found(site: Site, pattern: str) -> None
 
 
 def test_the_outputs_of_steps_are_found_with_their_ranks_and_nodes(site: Site) -> None:
-    body = "\n".join(f"srun -o '{pattern}' hostname" for pattern in STEPS)
+    lines = [f"srun -o '{pattern}' hostname" for pattern in STEPS]
+    lines.append('export NCCL_DEBUG_FILE="nccl-$SLURM_JOB_ID.%h.%p"')
+    lines.append("srun sh -c 'echo > nccl-$SLURM_JOB_ID.$(hostname).$$'")
+    body = "\n".join(lines)
     told = submitted(site, "many", "steps-%j.out", body)
-    found, _ = ask.files(told)
+    found, _ = ask.files(told, site.commands())
 
     ranks = {one.file.rank for one in found if "s5-" in one.file.path}
     nodes = {one.file.node for one in found if "s6-" in one.file.path}
+    nccl = {one.file.node for one in found if one.what == "NCCL's log"}
+    assert nccl == {"n1", "n2"}
     assert ranks == {0, 1, 2, 3}
     assert nodes == {"n1", "n2"}
 
@@ -240,7 +245,7 @@ def test_a_job_that_only_the_accounting_knows(site: Site) -> None:
     assert [(a.restart, a.state) for a in told.job.attempts] == [
         (a.restart, a.state) for a in known.attempts
     ]
-    found, _ = ask.files(told)
+    found, _ = ask.files(told, site.commands())
     assert [Path(one.file.path).name for one in found] == [
         f"slurm-{site.work.ids['again']}.out"
     ]

@@ -52,9 +52,12 @@ def work(request: pytest.FixtureRequest) -> Iterator[Workload]:
         cluster.down()
 
 
+def commands(work: Workload) -> Commands:
+    return Commands(Inside(work.cluster), 60.0, env=environment())
+
+
 def told(work: Workload, name: str) -> ask.Told:
-    commands = Commands(Inside(work.cluster), 60.0, env=environment())
-    return ask.slurm(commands, Wanted(work.ids[name]))
+    return ask.slurm(commands(work), Wanted(work.ids[name]))
 
 
 def test_a_job_that_only_the_controller_knows(work: Workload) -> None:
@@ -76,7 +79,7 @@ def test_the_output_of_a_batch_script_is_found(work: Workload, pattern: str) -> 
     before = {path for path in work.folder.rglob("*") if path.is_file()}
     work.submit("nm", "-N2", "-n4", "--wait", "-o", pattern, script="fine")
     made = {path for path in work.folder.rglob("*") if path.is_file()} - before
-    found, state = ask.files(told(work, "nm"))
+    found, state = ask.files(told(work, "nm"), commands(work))
 
     assert len(made) == 1
     assert {one.file.path for one in found} == {str(path) for path in made}, state
