@@ -2,8 +2,8 @@
 
 Output and error file of the batch script, of each step that was given its own, of
 torchrun's workers, of NCCL. Where the record has no path (the accounting of old
-releases), what the script or the submit line says counts, and else Slurm's default; that
-one is marked as a guess.
+releases), what the script or the submit line says counts, and else Slurm's default;
+that one is marked as a guess.
 """
 
 from __future__ import annotations
