@@ -16,7 +16,7 @@ from gangstart.triage.source import jobfiles, pattern, peek, script
 from gangstart.triage.source.jobfiles import Wish
 from gangstart.triage.source.peek import Peeker, PeekError
 from gangstart.triage.source.record import Record, StepRecord
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
@@ -277,6 +277,7 @@ def test_a_batch_script_tells_where_the_output_of_a_purged_job_is() -> None:
     }
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_script_can_be_read(text: str) -> None:
     job = Record(7, name="train", work_dir="/w")
