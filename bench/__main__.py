@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench import faults, health, launch, scale
+from bench import faults, health, launch, library, scale, shim
 from bench.place import ROOT
 from bench.table import Figures, fail, note
 
@@ -19,6 +19,8 @@ PARTS = {
     "skew": launch.skew,
     "start": launch.starts,
     "health": health.measure,
+    "shim": shim.measure,
+    "library": library.measure,
 }
 
 

@@ -20,7 +20,7 @@ GOAL_MS = 50.0
 def measure(figures: Figures) -> None:
     """Time one whole look: probe, kernel log, judgement, record."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from gangstart import health  # noqa: PLC0415 - after build
+    from gangstart import gpulook as health  # noqa: PLC0415 - after build
     from nvml.fakenvml import link, objects  # noqa: PLC0415 - of the tests
     from nvml.sound import sound  # noqa: PLC0415 - of the tests
     from nvml.wellnode import make_well  # noqa: PLC0415 - of the tests

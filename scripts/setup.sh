@@ -17,7 +17,7 @@ STARTED=$(date +%s)
 
 # Debian package, how to tell that it is not needed, what it is for. A row is one line;
 # probes: cmd:NAME on PATH, file:PATH exists, python:FACT as told by python_facts(),
-# clang:NAME is a runtime library of clang.
+# clang:NAME is a runtime library of clang, lib:PATH is below a folder of /usr/lib.
 RUN_PACKAGES="
 gcc           cmd:gcc                        compiles the C core and the plugin
 libc6-dev     file:/usr/include/stdio.h      the C library's headers
@@ -31,6 +31,9 @@ munge         cmd:munged                     the private cluster's authenticatio
 iproute2      cmd:ip                         network namespaces as nodes
 mmdebstrap    cmd:mmdebstrap                 folders with other Slurm releases
 nftables      cmd:nft                        tests of networks that lose packets
+openmpi-bin   cmd:mpirun.openmpi             an MPI for the tests of gangstart run
+mpich         cmd:mpiexec.mpich              another one
+libpmix-dev   lib:pmix2/lib/libpmix.so       what srun --mpi=pmix loads
 slurmdbd      cmd:slurmdbd                   tests of triage: Slurm's accounting
 mariadb-server-core  cmd:mariadbd            where slurmdbd keeps it
 mariadb-client-core  cmd:my_print_defaults   what MariaDB's own setup calls
@@ -93,6 +96,7 @@ missing() {
         case $probe in
         cmd:*) command -v "${probe#cmd:}" >/dev/null ;;
         file:*) [ -e "${probe#file:}" ] ;;
+        lib:*) ls /usr/lib/*/"${probe#lib:}" >/dev/null 2>&1 ;;
         python:*) case " $FACTS " in *" ${probe#python:} "*) ;; *) false ;; esac ;;
         clang:*) has_runtime "${probe#clang:}" ;;
         esac || printf '%s ' "$package"
@@ -166,7 +170,7 @@ source_key() {
 built() {
     set -- launcher/gangstart/_core*.so
     [ -e "$1" ] || return 1
-    [ "${GANGSTART_NO_PLUGIN:-}" = 1 ] || [ -e launcher/gangstart/spank_gangstart.so ]
+    [ "${GANGSTART_NO_PLUGIN:-}" = 1 ] || [ -e launcher/gangstart/plugins/spank_gangstart-22.05.so ]
 }
 
 step_packages() {
@@ -197,12 +201,17 @@ step_mpi() {
             "$wheel" >/dev/null 2>&1 ||
             say "no $wheel for this machine: its tests will be skipped"
     done
+    # mpi4py asks for libmpi.so.12; Debian calls the same library libmpich.so.12.
+    mkdir -p "$VENV/mpi/debian-mpich/lib"
+    for library in /usr/lib/*/libmpich.so.12; do
+        ln -sfn "$library" "$VENV/mpi/debian-mpich/lib/libmpi.so.12"
+    done
 }
 
 step_build() {
     quietly "C core and plugin" "$VENV/bin/python" -m pip install -q \
         --no-build-isolation -e .
-    built || die "the build left no _core and spank_gangstart.so in launcher/gangstart"
+    built || die "the build left no _core or no plugins in launcher/gangstart"
 }
 
 # PyPI's own torch for Linux brings gigabytes of CUDA along. The CPU build is a tenth:

@@ -139,6 +139,9 @@ class Spec:
     report: str
     slack_s: float
     canonical: str
+    ports: tuple[int, int] = (0, 0)  # of the site, 0 0 = any
+    conf: str | None = None  # the site's GPU policy, "" = none, None = the usual one
+    probe: str | None = None  # likewise
 
 
 HEALTH = {
@@ -146,6 +149,9 @@ HEALTH = {
     lib.GS_HEALTH_RECORD: "record",
     lib.GS_HEALTH_REQUIRE: "require",
 }
+
+
+USUAL = b"-"  # no path that a site can write: those are absolute
 
 
 def parse_spec(*specs: str | None, arguments: Sequence[str] = ()) -> Spec:
@@ -158,6 +164,7 @@ def parse_spec(*specs: str | None, arguments: Sequence[str] = ()) -> Spec:
     error = ffi.new("struct gs_error *")
     out = ffi.new(f"char[{lib.GS_SPEC_TEXT_SIZE}]")
     lib.gs_spec_init(spec)
+    spec.conf = spec.probe = USUAL
     for argument in arguments:
         check(lib.gs_spec_arg(spec, c_text(argument), error), error)
     for given in specs:
@@ -176,7 +183,16 @@ def parse_spec(*specs: str | None, arguments: Sequence[str] = ()) -> Spec:
         report=text(spec.report),
         slack_s=spec.slack_s,
         canonical=text(out),
+        ports=(spec.port_lo, spec.port_hi),
+        conf=chosen(spec, "conf"),
+        probe=chosen(spec, "probe"),
     )
+
+
+def chosen(spec: CData, field: str) -> str | None:
+    """A path of the site's; None if it says nothing of it."""
+    said = text(getattr(spec, field))
+    return None if said == USUAL.decode() else said
 
 
 def spec_help() -> str:

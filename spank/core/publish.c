@@ -216,6 +216,7 @@ static void publish_step(struct publisher *p, int base_fd, const char *step)
     }
     publish_part(p, fd, "sys", to);
     publish_part(p, fd, "user", to);
+    unlinkat(fd, GS_MEET_FILE, 0);
     close(fd);
     if (unlinkat(base_fd, step, AT_REMOVEDIR) < 0)
         note(p, "cannot remove", step);

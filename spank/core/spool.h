@@ -2,6 +2,7 @@
  *
  *   BASE/<job>.<step>/sys/   root's: the report, node events
  *   BASE/<job>.<step>/user/  the job's user's: hostile input for every reader
+ *   BASE/<job>.<step>/meet.key  what the step's tasks find each other with, see below
  *   BASE/<job>.node/sys/     root's: what was checked before and after the job
  *
  * A file appears whole or not at all: written under another name, then renamed.
@@ -38,6 +39,21 @@ int gs_spool_create(const char *base,
                     uint32_t uid,
                     uint32_t gid,
                     struct gs_error *error);
+
+/* Writes BASE/<job>.<step>/meet.key, which only uid may read and nobody may replace:
+ * the key that the tasks of the step share for as long as they run, and the ports that
+ * the site lets them meet at (0 0 = any), as one line of JSON. The step's directory
+ * must be there. It never goes to the archive. Returns 0 or -errno with a sentence. */
+#define GS_MEET_FILE "meet.key"
+struct gs_meet {
+    uint8_t key[32];
+    uint16_t port_lo, port_hi;
+};
+int gs_spool_meet(const char *step_dir,
+                  const struct gs_meet *meet,
+                  uint32_t uid,
+                  uint32_t gid,
+                  struct gs_error *error);
 
 /* Writes "BASE/<job>.<step>" into ret_path of size bytes; false if it does not fit. */
 bool gs_spool_path(

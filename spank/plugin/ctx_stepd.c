@@ -173,10 +173,29 @@ static int fill_conf(spank_t sp, const struct gs_rdzv *rdzv, struct gs_agentconf
     return conf->page && conf->wake_fd >= 0 ? 0 : -errno;
 }
 
+/* The tasks' own key, for after the start. It is made of the start's: who knows it
+ * cannot tell that one. */
+static void leave_key(const char *step_dir)
+{
+    static const char what[] = "gangstart meet 1";
+    struct gs_meet meet = {
+        .port_lo = (uint16_t)gs_spec.port_lo,
+        .port_hi = (uint16_t)gs_spec.port_hi,
+    };
+    struct gs_error error;
+
+    gs_mac_sum(
+        &stepd.agent->mac, (const uint8_t *)what, sizeof(what), NULL, 0, meet.key);
+    if (gs_spool_meet(step_dir, &meet, stepd.uid, stepd.gid, &error) < 0)
+        slurm_info("gangstart: tasks cannot use gangstart.barrier(): %s", error.text);
+    explicit_bzero(&meet, sizeof(meet));
+}
+
 /* Spool directories are made by the thread: a file system may hang. */
 static void make_spool(void)
 {
     struct gs_error error;
+    char step_dir[GS_PATH_SIZE];
 
     if (gs_spool_create(gs_spec.spool,
                         stepd.step.job_id,
@@ -188,12 +207,16 @@ static void make_spool(void)
         slurm_info("gangstart: no spool, so no report is kept here: %s", error.text);
         return;
     }
+    gs_spool_path(gs_spec.spool,
+                  stepd.step.job_id,
+                  stepd.step.step_id,
+                  step_dir,
+                  sizeof(step_dir));
     snprintf(stepd.agent->conf.spool_dir,
              sizeof(stepd.agent->conf.spool_dir),
-             "%s/%u.%u/sys",
-             gs_spec.spool,
-             stepd.step.job_id,
-             stepd.step.step_id);
+             "%.1018s/sys",
+             step_dir);
+    leave_key(step_dir);
 }
 
 static void *aggregate(void *arg)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,6 +31,14 @@ def het(gang_on: Callable[[Spec], Gang], saboteur: str) -> Gang:
     return gang
 
 
+MEETING = (
+    "import gangstart as g, os; made = [g.barrier(30) for _ in range(3)][-1]; "
+    "me = g.current(); os.write(1, f'{me.rank} {me.world_size} {me.started} "
+    "{made.number}\\n'.encode())"
+)
+MEET = (sys.executable, "-c", MEETING)
+
+
 def check_world(ran: Ran, size: int) -> None:
     """One start of so many ranks that all know the same place to meet at."""
     assert ran.code == 0, ran.err
@@ -37,6 +46,12 @@ def check_world(ran: Ran, size: int) -> None:
     assert len({row[2] for row in ran.rows}) == 1
     assert len(ran.told) == 1, ran.err
     assert f"{size}/{size} tasks" in ran.told[0]
+
+
+def test_the_parts_of_a_step_meet_in_one_barrier(het: Gang) -> None:
+    ran = het.srun("-N2", "-n4", "--gang-start=20", *MEET, ":", "-N1", "-n3", *MEET)
+    assert ran.code == 0, ran.err
+    assert ran.rows == [[str(rank), "7", "plugin", "3"] for rank in range(7)]
 
 
 def test_a_step_of_two_parts_is_one_world(het: Gang) -> None:

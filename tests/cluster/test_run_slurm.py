@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from run.mpitools import GANGSTART, Mpi, why_not
+from run.mpitools import GANGSTART, MPIS, Mpi, why_not
 
 if TYPE_CHECKING:
     from cluster.gang import Gang
@@ -84,7 +85,7 @@ def test_ranks_without_pmi_are_each_alone_and_told_so(
 
     assert (ran.code, ran.out) == (78, "")
     (line,) = [one for one in ran.told if "every rank is alone" in one]
-    assert "srun --mpi=pmix" in line
+    assert "srun --mpi=pmi2" in line
     assert "srun started 8 tasks" in line
 
 
@@ -115,3 +116,64 @@ def test_in_a_gang_step_a_changed_rank_is_refused(gang: Gang) -> None:
 
     assert (ran.code, ran.out) == (78, "")
     assert "RANK=7, but SLURM_PROCID=0" in ran.err
+
+
+def test_the_library_meets_across_nodes_without_the_plugin(
+    gang: Gang, mpich: dict[str, str]
+) -> None:
+    program = (
+        "import gangstart as g, os\n"
+        "numbers = [g.barrier(30).number for _ in range(3)]\n"
+        "step = g.current()\n"
+        "os.write(1, f'{step.rank} {step.started} {step.peers[7]} "
+        "{numbers[-1]}\\n'.encode())\n"
+    )
+    command = (*RUN, "--", sys.executable, "-c", program)
+    ran = gang.srun(*TWO_EACH, "--mpi=pmi2", *command, env=mpich)
+
+    assert ran.code == 0, ran.err
+    assert sorted(ran.out.splitlines()) == [f"{rank} run n4 3" for rank in range(8)]
+
+
+@pytest.fixture
+def open_mpi(gang: Gang) -> dict[str, str]:
+    """Environment of Debian's Open MPI, which speaks PMIx."""
+    if reason("debian-openmpi"):
+        pytest.skip(reason("debian-openmpi"))
+    return Mpi("debian-openmpi", gang.folder).variables()
+
+
+def test_with_pmix_the_report_is_the_plugins_too(
+    gang: Gang, open_mpi: dict[str, str]
+) -> None:
+    assert gang.srun(*TWO_EACH, "--gang-start=20", "true").code == 0
+    ran = gang.srun(*TWO_EACH, "--mpi=pmix", *RUN, "--", "true", env=open_mpi)
+    assert ran.code == 0, ran.err
+    plugin, ours = gang.copies()
+
+    assert shape(ours) == shape(plugin)
+    assert ours["versions"]["slurm"] == plugin["versions"]["slurm"]
+
+
+def test_open_mpi_under_pmi2_is_told_to_use_pmix(
+    gang: Gang, open_mpi: dict[str, str]
+) -> None:
+    ran = gang.srun(*TWO_EACH, "--mpi=pmi2", *RUN, "--", "echo", "ran", env=open_mpi)
+
+    assert (ran.code, ran.out) == (78, "")
+    assert "start it with srun --mpi=pmix" in ran.err
+
+
+@pytest.mark.parametrize("name", MPIS)
+def test_mpirun_starts_on_all_nodes_of_a_job_without_ssh(gang: Gang, name: str) -> None:
+    if reason(name):
+        pytest.skip(reason(name))
+    mpi = Mpi(name, gang.folder)
+    launcher = [word for word in mpi.launcher() if word != "--oversubscribe"]
+    words = (*launcher, *RUN, "--", "sh", "-c", WHO)
+    home = {"HOME": str(gang.folder)}  # Open MPI 5 starts nothing without
+    ran = gang.run(["salloc", *TWO_EACH, *words], mpi.variables() | home)
+
+    assert ran.code == 0, ran.err
+    assert "8/8 tasks on 4/4 nodes" in ran.err
+    assert len(ran.out.splitlines()) == 8

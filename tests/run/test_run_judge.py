@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from gangstart.errors import GangstartError
 from gangstart.run.inside import recognise
-from gangstart.run.judge import Proc, judge, singleton
+from gangstart.run.judge import Proc, judge, mismatch, singleton
 from gangstart.run.launched import Launched, launched
 from gangstart.run.marks import Marks, missing
 from gangstart.run.plan import Layout, Meeting, clean, plan
@@ -80,6 +80,35 @@ def test_a_rank_that_is_alone_among_many_knows_it_by_itself() -> None:
 
     assert "--mpi=pmix" in said
     assert "4 tasks" in said
+
+
+@pytest.mark.parametrize(
+    ("library", "pmi", "said"),
+    [
+        ("Open MPI 4.1.4", "PMI", "srun --mpi=pmix;"),
+        ("MPICH 4.0.2", "PMIx", "srun --mpi=pmi2;"),
+        ("MPICH 4.0.2", "PMI", "this build of it cannot talk to Slurm"),
+        ("Unheard-of MPI 1", "PMI", "srun --mpi=pmix (Open MPI)"),
+    ],
+)
+def test_the_advice_is_the_one_for_the_library(
+    library: str, pmi: str, said: str
+) -> None:
+    assert said in singleton(1, 4, "srun", pmi, library)
+
+
+def test_a_library_is_told_apart_from_what_its_launcher_offers() -> None:
+    assert "wants PMI and was offered PMIx" in mismatch("srun", "PMIx", "MPICH 5.0.2")
+    assert mismatch("srun", "PMI", "MPICH 5.0.2") == ""
+    assert mismatch("srun", "PMI", "Unheard-of MPI 1") == ""
+    assert "Open MPI's mpirun" in mismatch("MPICH's mpiexec", "PMI", "Open MPI 5.0.1")
+
+
+def test_mpiexec_of_mpich_passes_its_own_nodes_variables_on() -> None:
+    mpich = {"PMI_RANK": "2", "PMI_SIZE": "4", "PMI_FD": "9", "MPI_LOCALRANKID": "2"}
+
+    assert launched({**SRUN, **mpich}).node != "n007"
+    assert launched({**SRUN, "OMPI_COMM_WORLD_RANK": "2"}).node == "n007"
 
 
 def test_a_world_of_another_size_is_refused() -> None:

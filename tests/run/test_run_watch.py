@@ -24,23 +24,26 @@ RANK_3 = {
 }
 
 
-def started(folder: Path, init: str, *words: str) -> subprocess.Popen[str]:
+def started(
+    folder: Path, init: str, *words: str, env: dict[str, str] = RANK_3, head: str = ""
+) -> subprocess.Popen[str]:
     """Start it as rank 3 of 4 of an mpirun, with an mpi4py that does this."""
     package = folder / "mpi4py"
     package.mkdir()
-    (package / "__init__.py").write_text("class rc: pass\n")
+    (package / "__init__.py").write_text(f"{head}\nclass rc: pass\n")
     (package / "MPI.py").write_text(
         "import ctypes, os\n"
         "THREAD_FUNNELED = 1\n"
+        "def get_vendor(): return 'Open MPI', (4, 1, 4)\n"
         "def Init_thread(level):\n"
         f"    open({str(folder / 'pid')!r}, 'w').write(str(os.getpid()))\n"
-        f"    {init}\n"
+        f"    {init or 'pass'}\n"
     )
     kept = {k: v for k, v in os.environ.items() if not k.startswith(PREFIXES)}
     mine = {"PYTHONPATH": str(folder), "TMPDIR": str(folder)}
     return subprocess.Popen(
         [GANGSTART, "run", *words, "--", "echo", "ran"],
-        env={**kept, **RANK_3, **mine},
+        env={**kept, **env, **mine},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -51,8 +54,8 @@ def started(folder: Path, init: str, *words: str) -> subprocess.Popen[str]:
     ("init", "said"),
     [
         (HANGS, "refused after 1 s: MPI_Init, called by gangstart run, has not"),
-        (DIES, "MPI ended the process in MPI_Init with signal 11"),
-        (FAILS, "mpi4py cannot load an MPI library: PMI says no"),
+        (DIES, "Open MPI 4.1.4 ended the process in MPI_Init with signal 11"),
+        (FAILS, "MPI_Init of Open MPI 4.1.4 failed: PMI says no"),
     ],
     ids=["hangs", "dies", "fails"],
 )
@@ -85,8 +88,20 @@ def test_sigterm_during_a_hanging_start_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_launcher_without_mpi4py_is_told_what_to_install(tmp_path: Path) -> None:
-    with started(tmp_path, "raise ModuleNotFoundError('mpi4py')") as running:
+    with started(tmp_path, "", head="raise ModuleNotFoundError('mpi4py')") as running:
         _, err = running.communicate(timeout=30)
 
     assert running.returncode == 75
     assert "pip install 'gangstart[mpi]'" in err
+
+
+def test_a_library_that_cannot_talk_to_its_launcher_is_told_which_can(
+    tmp_path: Path,
+) -> None:
+    mpich = {"PMI_RANK": "0", "PMI_SIZE": "4", "PMI_FD": "9", "MPI_LOCALRANKID": "0"}
+    with started(tmp_path, DIES, "timeout=5", env=mpich) as running:
+        _, err = running.communicate(timeout=30)
+
+    assert running.returncode == 78
+    assert "Open MPI 4.1.4 wants PMIx and was offered MPICH's mpiexec (PMI)" in err
+    assert "use Open MPI's mpirun" in err

@@ -1,6 +1,6 @@
 """The GPUs' part of a check: who measures it, and who compares two samples.
 
-The only place that knows the module gangstart.health.
+The only place that knows the module gangstart.gpulook.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def measure(
     deadline_s: float | None = None,
 ) -> Health:
     """Look at the GPUs."""
-    from gangstart import health  # noqa: PLC0415 - the C core, not for --explain
+    from gangstart import gpulook as health  # noqa: PLC0415 - the C core, not for --explain
 
     return health.measure(
         stage,
@@ -66,7 +66,7 @@ def measure(
 
 def differences(before: Event, after: Event, conf: str | None) -> Sequence[Any]:
     """What differs between two events of GPUs; the site says where the Xids are."""
-    from gangstart import health  # noqa: PLC0415 - the C core, not for --explain
+    from gangstart import gpulook as health  # noqa: PLC0415 - the C core, not for --explain
 
     return health.differences(before, after, health.kernel_log_of(conf))
 

@@ -11,11 +11,11 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
 
 from gangstart.errors import GangstartError
+from gangstart.run.control import say
 from gangstart.run.guard import Watcher, die_with_parent, kill_group
 
 if TYPE_CHECKING:
@@ -130,9 +130,11 @@ class Runner:
 
     def _wait(self, seconds: float) -> list[int]:
         """Wait for anything; the signals that came."""
+        waiting = select.poll()  # select() refuses descriptors from 1024 on
+        for fd in (self._pipe[0], *(s.fileno() for s in self.control.sockets())):
+            waiting.register(fd, select.POLLIN)
         with contextlib.suppress(InterruptedError):  # a signal: it is in the pipe
-            readable = [self._pipe[0], *(s.fileno() for s in self.control.sockets())]
-            select.select(readable, [], [], seconds)
+            waiting.poll(seconds * 1000)
         try:
             return list(os.read(self._pipe[0], 4096))
         except BlockingIOError:
@@ -225,9 +227,3 @@ class Runner:
 
 def _noted(_number: int, _frame: object) -> None:
     """Only so that the number goes to the wakeup pipe."""
-
-
-def say(text: str) -> None:
-    """One write, so that ranks do not mix in a line."""
-    with contextlib.suppress(OSError):  # nobody reads it any more
-        os.write(sys.stderr.fileno(), text.encode(errors="replace"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gangstart import iface
 from gangstart.errors import GangstartError
-from gangstart.run.meet import Holder, Prober, listen, offer
+from gangstart.run.meet import Holder, Prober, listen, listen_inside, offer
 from gangstart.run.member import member, own_master, toward
 from gangstart.run.plan import Layout, Meeting, plan
 from gangstart.run.root import packed_offer
@@ -32,6 +32,7 @@ ROOT = 0  # MPI's rank of the place that decides
 class Started:
     """What a rank was given at the release."""
 
+    step: tuple[int, int]
     rank: int
     node: str
     world: int
@@ -70,12 +71,22 @@ class Client:
 
     def step(self) -> None:
         """Go on with what is under way; never blocks."""
-        if self._holder is not None:
-            self._holder.serve(self._key)
+        self._serve()
         done = self._prober.take()
         if done is not None:
             turn, reach = done
             self.world.send(ROOT, {"k": "reach", "round": turn, **asdict(reach)})
+
+    def _serve(self) -> None:
+        """Answer who tries to reach rank 0; if that is over, the start is."""
+        if self._holder is None:
+            return
+        try:
+            self._holder.serve(self._key)
+        except GangstartError as error:
+            self._holder.close()
+            self._holder = None
+            self.world.send(ROOT, {"k": "unfit", "text": error.message})
 
     def close(self) -> None:
         """Give up what is held, but for ``control``."""
@@ -117,7 +128,7 @@ class Client:
         spec, node = self.ready.spec, self.ready.launched.node
         user = own_master(self.env)
         fixed = user[1] or (str(spec.master_port) if spec.master_port else "")
-        self._holder = Holder(layout.step, node, fixed)
+        self._holder = Holder(layout.step, node, fixed, spec.ports)
         made = offer(
             node,
             self._holder.port,
@@ -127,7 +138,10 @@ class Client:
             toward=toward(self.env),
             alone=len(layout.nodes) == 1,
         )
-        self.control = listen(0)
+        if spec.ports[1]:
+            self.control, _ = listen_inside(layout.step, node, spec.ports)
+        else:
+            self.control = listen(0)
         message = {"k": "offer", "offer": packed_offer(made)}
         self.world.send(ROOT, {**message, "control": self.control.getsockname()[1]})
 
@@ -148,6 +162,7 @@ class Client:
             raise RuntimeError("released before the layout came")
         address, port = message["control"]
         self.started = Started(
+            step=self._layout.step,
             rank=self._rank,
             node=self.ready.launched.node,
             world=self._layout.world,

@@ -12,21 +12,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gangstart import core
 from gangstart.errors import GangstartError
+from gangstart.gpuanswer import GpuWord
 from gangstart.job import environ
-from gangstart.run.child import Child, Runner, say, spawn
-from gangstart.run.control import NoControl, connect
+from gangstart.run.child import Child, Runner, spawn
+from gangstart.run.control import NoControl, connect, say
 from gangstart.run.inside import recognise
 from gangstart.run.launched import launched, number
 from gangstart.run.marks import Marks
 from gangstart.run.member import Ready
 from gangstart.run.plan import clean
+from gangstart.run.spool import Held
 from gangstart.run.startup import Refused, Startup
+from gangstart.site import plugin_words, slurm_version
 from gangstart.usage import Parser
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gangstart.gpuanswer import GpuWord
     from gangstart.run.control import Control
     from gangstart.run.launched import Launched
     from gangstart.run.startup import Released
@@ -36,7 +38,8 @@ LEAVING = (signal.SIGTERM, signal.SIGHUP)
 FORWARD_S = 0.5  # a launcher that hears of the end drops lines it has not passed on
 LOOK_SHARE = 0.8  # of T: the GPUs' answer has to count before T is over
 EPILOG = """\
-SPEC is the one of srun --gang-start[=SPEC]; SLURM_GANG_START is read before it:
+SPEC is the one of srun --gang-start[=SPEC]; before it are read the site's defaults in
+plugstack.conf, if this machine has one, and SLURM_GANG_START:
 {keys}
 
 exit codes: the program's own (128 + signal); of a refused start 75 not everybody
@@ -94,10 +97,21 @@ def parse(argv: list[str], env: Mapping[str, str]) -> Asked:
     found = parser.parse_args(own)
     if not dashes or not program:
         parser.error("say what to run after --: gangstart run [SPEC] -- COMMAND …")
-    specs = [env.get("SLURM_GANG_START") or "on", found.spec or "on"]
-    return Asked(
-        core.parse_spec(*specs), found.grace, found.keep_mpi, found.in_process, program
-    )
+    spec = spec_of(found.spec, env)
+    return Asked(spec, found.grace, found.keep_mpi, found.in_process, program)
+
+
+def spec_of(given: str | None, env: Mapping[str, str]) -> core.Spec:
+    """The command line's SPEC wins over the environment's, that over the site's."""
+    words = plugin_words(env)
+    try:
+        core.parse_spec(arguments=words)
+    except GangstartError as error:
+        raise GangstartError(
+            f"plugstack.conf: {error.message}", exit_code=error.exit_code
+        ) from error
+    own = env.get("SLURM_GANG_START") or "on"
+    return core.parse_spec(own, given or "on", arguments=words)
 
 
 def split(argv: list[str]) -> tuple[list[str], bool, list[str]]:
@@ -115,14 +129,18 @@ def look(
     first = marks.elect() if told.local_rank is None else told.local_rank == 0
     if spec.health == "off" or not first:
         return None, ()
-    from gangstart.health import measure  # noqa: PLC0415 - only this rank needs it
+    from gangstart.gpulook import Place, measure  # noqa: PLC0415 - only this rank does
 
     granted = env.get("SLURM_STEP_GPUS") or env.get("SLURM_JOB_GPUS") or ""
-    found = measure(
-        "start",
-        devices=granted.split(",") if granted else None,
-        deadline_s=spec.timeout_s * LOOK_SHARE,
-    )
+    try:
+        found = measure(
+            "start",
+            place=Place(conf=spec.conf, probe=spec.probe),
+            devices=granted.split(",") if granted else None,
+            deadline_s=spec.timeout_s * LOOK_SHARE,
+        )
+    except GangstartError as error:  # the site's policy: the node's word, as srun's
+        return GpuWord(why=error.message), ()
     uuids = [str(gpu.get("uuid") or "") for gpu in found.event.get("gpus", [])]
     return found.word, tuple(uuids) if all(uuids) else ()
 
@@ -142,12 +160,18 @@ def main(argv: list[str]) -> int:
     try:
         return start(asked, env, parent)
     except Refused as refused:
+        time.sleep(refused.wait_s)
         say(refused.text)
-        if refused.abort:
+        if refused.abort or pmi_of_mpiexec(env) is not None:
             # mpiexec shall print our lines before it kills everybody.
             time.sleep(FORWARD_S if refused.text else 2 * FORWARD_S)
             abort_at_launcher(env, refused.code)
         return refused.code
+
+
+def pmi_of_mpiexec(env: Mapping[str, str]) -> int | None:
+    """The descriptor on which MPICH's mpiexec listens; None under another launcher."""
+    return number(env, "PMI_FD") if "MPI_LOCALRANKID" in env else None
 
 
 def abort_at_launcher(env: Mapping[str, str], code: int) -> None:
@@ -156,8 +180,8 @@ def abort_at_launcher(env: Mapping[str, str], code: int) -> None:
     It kills all ranks as soon as one of them goes without a goodbye, and would then end
     with the status of a rank that it has killed.
     """
-    fd = number(env, "PMI_FD")
-    if fd is None or "MPI_LOCALRANKID" not in env:
+    fd = pmi_of_mpiexec(env)
+    if fd is None:
         return
     with contextlib.suppress(OSError):  # a launcher that is gone needs no word
         os.write(fd, f"cmd=abort exitcode={code}\n".encode())
@@ -189,19 +213,26 @@ def start(asked: Asked, env: Mapping[str, str], parent: int) -> int:
         gpu, uuids = look(told, asked.spec, marks, env)
         if told.rank is not None:
             marks.add(told.rank)
-        ready = Ready(told, asked.spec, asked.program[0], began, gpu, uuids, script)
+        release = slurm_version() if told.job is not None and not told.rank else ""
+        ready = Ready(
+            told, asked.spec, asked.program[0], began, gpu, uuids, script, release
+        )
         startup = Startup(ready, marks)
         released = startup.run(env)
     finally:
         marks.close()
+    held = Held(released.set.get("GANGSTART_SPOOL", ""))
     control, warning = connect(released)
     say(warning)
-    if script:
-        child = Child(startup.go_on(), startup.watcher)
-    else:
-        child = command(asked, env, released, control)
-    runner = Runner(child, control, asked.grace, rank=released.rank, parent=parent)
-    return runner.run()
+    try:
+        if script:
+            child = Child(startup.go_on(), startup.watcher)
+        else:
+            child = command(asked, env, released, control)
+        runner = Runner(child, control, asked.grace, rank=released.rank, parent=parent)
+        return runner.run()
+    finally:
+        held.close()
 
 
 def command(

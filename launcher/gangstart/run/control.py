@@ -8,13 +8,17 @@ tell rank 0, and rank 0 tells all; the launcher's kill then only comes on top.
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import socket
+import sys
 import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gangstart.errors import GangstartError
 from gangstart.run.link import Link, LinkBrokenError
+from gangstart.run.meet import accepted
 
 if TYPE_CHECKING:
     from gangstart.run.startup import Released
@@ -100,7 +104,8 @@ class Hub:
     def __init__(self, released: Released, listening: socket.socket) -> None:
         """Listen for the others, on a socket that was opened before the release."""
         self.first: First | None = None
-        self._released, self._listening = released, listening
+        self._released = released
+        self._listening: socket.socket | None = listening
         listening.setblocking(False)  # noqa: FBT003 - the method's own signature
         self._seats: list[Seat] = []
         self._came: set[int] = {0}
@@ -109,18 +114,29 @@ class Hub:
 
     def sockets(self) -> list[socket.socket]:
         """The listening one and every rank's."""
-        return [self._listening, *(seat.link.peer for seat in self._seats)]
+        listening = [self._listening] if self._listening is not None else []
+        return [*listening, *(seat.link.peer for seat in self._seats)]
 
     def poll(self) -> None:
         """Accept, hear, and find who failed first."""
-        with contextlib.suppress(OSError):  # nobody else is waiting, for now
-            while True:
-                peer, _ = self._listening.accept()
-                with contextlib.suppress(LinkBrokenError):  # a stranger
-                    link = Link(peer, self._released.key, hub=True)
-                    self._seats.append(Seat(link))
+        if self._listening is not None:
+            self._accept(self._listening)
         for seat in list(self._seats):
             self._attend(seat)
+
+    def _accept(self, listening: socket.socket) -> None:
+        try:
+            for peer in accepted(listening):
+                with contextlib.suppress(LinkBrokenError):  # a stranger
+                    self._seats.append(Seat(Link(peer, self._released.key, hub=True)))
+        except GangstartError as error:
+            # Who waits hears it from the kernel, and says that it has no line.
+            listening.close()
+            self._listening = None
+            say(
+                f"gang-start: warning: {error.message}: if one of the ranks that are "
+                "left fails, only the launcher ends the others\n"
+            )
 
     def _attend(self, seat: Seat) -> None:
         try:
@@ -175,7 +191,8 @@ class Hub:
         """Hang up on all."""
         for seat in self._seats:
             seat.link.close()
-        self._listening.close()
+        if self._listening is not None:
+            self._listening.close()
 
 
 class Spoke:
@@ -253,3 +270,9 @@ def connect(released: Released) -> tuple[Control, str]:
             f"reach rank 0 at {address} port {port} ({error}): if a rank fails, only "
             "the launcher ends the others\n"
         )
+
+
+def say(text: str) -> None:
+    """One write, so that ranks do not mix in a line."""
+    with contextlib.suppress(OSError):  # nobody reads it any more
+        os.write(sys.stderr.fileno(), text.encode(errors="replace"))

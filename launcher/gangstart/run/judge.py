@@ -7,9 +7,10 @@ among Slurm's own variables are found by the environment plan of the C core.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gangstart.core import fold_ranks
+from gangstart.run.launched import MPICH, OPEN_MPI, SRUN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +18,23 @@ if TYPE_CHECKING:
 SINGLETON = "MPI_SINGLETON"
 MISMATCH = "WORLD_MISMATCH"
 RANK_ORDER = "RANK_ORDER"
+
+
+class Speech(NamedTuple):
+    """How an MPI library talks to the process manager that started it."""
+
+    library: str
+    pmi: str  # as in launched.PMI_KINDS
+    srun: str  # of srun --mpi=
+    launcher: str  # as in launched.LAUNCHERS
+
+
+#: As they are built by distributions and on PyPI. Intel MPI is MPICH's kin.
+SPEECH = (
+    Speech("Open MPI", "PMIx", "pmix", OPEN_MPI),
+    Speech("MPICH", "PMI", "pmi2", MPICH),
+    Speech("Intel MPI", "PMI", "pmi2", MPICH),
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +58,9 @@ class Judged:
     ranks: tuple[int, ...] = ()
 
 
-def singleton(mpi_size: int, size: int | None, by: str | None, pmi: str) -> str:
+def singleton(
+    mpi_size: int, size: int | None, by: str | None, pmi: str, library: str = ""
+) -> str:
     """Say why every rank is alone; "" if this one is not, or may be.
 
     A world of one is fine where no launcher, or one that says 1, started it. Each
@@ -48,19 +68,52 @@ def singleton(mpi_size: int, size: int | None, by: str | None, pmi: str) -> str:
     """
     if mpi_size != 1 or size is None or size <= 1:
         return ""
-    ways = {
-        "srun": "start it with srun --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH); "
-        "srun --mpi=list shows which this Slurm has",
-    }
-    advice = ways.get(
-        by or "",
-        "use the mpirun or mpiexec of the MPI that mpi4py loads "
-        "(MPI4PY_MPIABI chooses it), or srun --mpi=TYPE",
-    )
     return (
         f"every rank is alone: MPI says world size 1, {by or 'the launcher'} started "
-        f"{size} tasks. MPI found no process manager it can talk to (here: {pmi}); "
-        f"{advice}"
+        f"{size} tasks. {library or 'MPI'} found no process manager it can talk to "
+        f"(here: {pmi}); {advice(by, pmi, library)}"
+    )
+
+
+def speech_of(library: str) -> Speech | None:
+    """What an MPI library speaks with its launcher; None: not known."""
+    return next((one for one in SPEECH if library.startswith(one.library)), None)
+
+
+def mismatch(by: str | None, pmi: str, library: str) -> str:
+    """Say that a library cannot talk to its launcher; "" where it should be able to."""
+    speech = speech_of(library)
+    if speech is None or by is None or speaks(speech, by, pmi):
+        return ""
+    offered = pmi if by == SRUN else f"{by} ({pmi})"
+    return (
+        f"{library} wants {speech.pmi} and was offered {offered}; "
+        f"{advice(by, pmi, library)}"
+    )
+
+
+def speaks(speech: Speech, by: str, pmi: str) -> bool:
+    """Whether this launcher offers what the library wants."""
+    return pmi == speech.pmi if by == SRUN else by == speech.launcher
+
+
+def advice(by: str | None, pmi: str, library: str) -> str:
+    """What to do about a library that cannot talk to its launcher."""
+    speech = speech_of(library)
+    if by != SRUN or speech is None:
+        ours = speech.launcher if speech else "mpirun or mpiexec of the MPI"
+        way = f"use {ours}, the one that belongs to what mpi4py loads"
+        other = "start it with srun --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH); "
+        first = other if by == SRUN else ""
+        return f"{first}{way} (MPI4PY_MPIABI chooses it)"
+    if speaks(speech, by, pmi):
+        return (
+            "this build of it cannot talk to Slurm, or not to this one: use "
+            f"{speech.launcher} in the job"
+        )
+    return (
+        f"start it with srun --mpi={speech.srun}; srun --mpi=list shows which this "
+        "Slurm has"
     )
 
 

@@ -6,7 +6,6 @@ How to add a launcher: a row in LAUNCHERS, before those whose variables it inher
 from __future__ import annotations
 
 import os
-import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +16,9 @@ if TYPE_CHECKING:
 SPECIAL_STEP = 0xFFFFFFF0
 
 
+OPEN_MPI, MPICH, SRUN = "Open MPI's mpirun", "MPICH's mpiexec", "srun"
+
+
 class Launcher(NamedTuple):
     """The variables in which a launcher tells a rank who it is."""
 
@@ -25,34 +27,35 @@ class Launcher(NamedTuple):
     sizes: tuple[str, ...]  # the first that is set
     local_rank: str
     local_size: str  # a number, or SLURM_GTIDS, a list of ranks
+    own_env: bool = True  # its ranks have their own node's environment
 
 
 #: mpirun of Open MPI and of MPICH start their own daemons by srun, so the variables
 #: of Slurm that their ranks see are those of a daemon.
 LAUNCHERS = (
     Launcher(
-        "Open MPI's mpirun",
+        OPEN_MPI,
         "OMPI_COMM_WORLD_RANK",
         ("OMPI_COMM_WORLD_SIZE",),
         "OMPI_COMM_WORLD_LOCAL_RANK",
         "OMPI_COMM_WORLD_LOCAL_SIZE",
     ),
     Launcher(
-        "MPICH's mpiexec",
+        MPICH,
         "PMI_RANK",
         ("PMI_SIZE",),
         "MPI_LOCALRANKID",
         "MPI_LOCALNRANKS",
+        own_env=False,  # that of mpiexec, a batch script's first node for instance
     ),
     Launcher(
-        "srun",
+        SRUN,
         "SLURM_PROCID",
         ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
         "SLURM_LOCALID",
         "SLURM_GTIDS",
     ),
 )
-SRUN = LAUNCHERS[-1].name
 NO_PMI = "no PMI"
 #: Variable -> the kind of process manager interface it belongs to.
 PMI_KINDS = {
@@ -104,9 +107,13 @@ def is_task_step(env: Mapping[str, str]) -> bool:
     return step is not None and step < SPECIAL_STEP and bool(env.get("SLURM_JOB_ID"))
 
 
-def node_name(env: Mapping[str, str]) -> str:
-    """Slurm's name of this node, else the host's without its domain."""
-    return env.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
+def node_name(env: Mapping[str, str], *, own_env: bool) -> str:
+    """Slurm's name of this node, else the host's without its domain.
+
+    Without own_env the environment is of another node, a batch script's first one.
+    """
+    told = env.get("SLURMD_NODENAME") if own_env else ""
+    return told or os.uname().nodename.partition(".")[0]
 
 
 def launched(env: Mapping[str, str]) -> Launched:
@@ -127,7 +134,7 @@ def launched(env: Mapping[str, str]) -> Launched:
         local_size=local_size(env, one.local_size) if one else None,
         start=start_name(env, step) if one else "",
         pmi=kinds[0] if kinds else NO_PMI,
-        node=node_name(env),
+        node=node_name(env, own_env=one is None or one.own_env),
         step=step,
         job=job,
     )

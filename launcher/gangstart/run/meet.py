@@ -6,7 +6,6 @@ host: the holder answers a nonce with a seal that only a rank of this start can 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import socket
 import threading
@@ -21,7 +20,7 @@ from gangstart.port import choose_port
 from gangstart.story import Offer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from gangstart.iface import Candidate, Iface
 
@@ -31,6 +30,7 @@ TRY_S = 0.2  # one connect; a lost SYN costs this, not a second
 PROVE_S = 1.5
 PEER_S = 2.0
 BACKLOG = 128
+SCARCE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
@@ -50,32 +50,72 @@ def listen(port: int) -> socket.socket:
     return made
 
 
-class Holder:
-    """MASTER_PORT, bound from the choice to the release; answers who asks."""
+def accepted(listening: socket.socket) -> Iterator[socket.socket]:
+    """Whoever waits to be accepted now; never blocks.
 
-    def __init__(self, step: tuple[int, int], node: str, wanted: str) -> None:
-        """Take ``wanted``, or the first free candidate; raises GangstartError."""
-        self._held: socket.socket | None = None
-        self._peers: dict[socket.socket, tuple[float, bytes]] = {}
-        rules = core.PortRules(ephemeral=ephemeral_range())
-        self.port = choose_port(step, node, self._take, wanted=wanted, rules=rules)
-
-    def _take(self, port: int) -> bool:
+    Raises GangstartError where this process or node may not have one more socket:
+    those who wait would wait, and the socket be ready, for ever.
+    """
+    while True:
         try:
-            self._held = listen(port)
+            peer, _ = listening.accept()
+        except BlockingIOError:
+            return
+        except OSError as error:
+            if error.errno in SCARCE:
+                raise GangstartError(
+                    f"rank 0 cannot take one more connection: {error.strerror}; allow "
+                    "it more than one for each rank (ulimit -n)",
+                    exit_code=core.EXIT_CONFIG,
+                ) from error
+            continue  # who waited has given up
+        yield peer
+
+
+def listen_inside(
+    step: tuple[int, int], node: str, ports: tuple[int, int], wanted: str = ""
+) -> tuple[socket.socket, int]:
+    """Listen on ``wanted``, or the step's first free candidate; raises GangstartError.
+
+    ports: the site's, 0 0 = any.
+    """
+    taken: list[socket.socket] = []
+
+    def take(port: int) -> bool:
+        try:
+            taken.append(listen(port))
         except OSError:
             return False
         return True
 
+    allowed = [ports] if ports[1] else []
+    rules = core.PortRules(ephemeral=ephemeral_range(), allowed=allowed)
+    port = choose_port(step, node, take, wanted=wanted, rules=rules)
+    return taken[0], port
+
+
+class Holder:
+    """MASTER_PORT, bound from the choice to the release; answers who asks."""
+
+    def __init__(
+        self,
+        step: tuple[int, int],
+        node: str,
+        wanted: str,
+        ports: tuple[int, int] = (0, 0),
+    ) -> None:
+        """Take ``wanted``, or the first free candidate; raises GangstartError."""
+        self._held: socket.socket | None
+        self._peers: dict[socket.socket, tuple[float, bytes]] = {}
+        self._held, self.port = listen_inside(step, node, ports, wanted)
+
     def serve(self, key: bytes) -> None:
-        """Answer what is ready; never blocks."""
+        """Answer what is ready; never blocks. Raises GangstartError: see accepted."""
         if self._held is None:
             return
-        with contextlib.suppress(OSError):  # nobody else is waiting, for now
-            while True:
-                peer, _ = self._held.accept()
-                peer.setblocking(False)  # noqa: FBT003 - the method's own signature
-                self._peers[peer] = (time.monotonic() + PEER_S, b"")
+        for peer in accepted(self._held):
+            peer.setblocking(False)  # noqa: FBT003 - the method's own signature
+            self._peers[peer] = (time.monotonic() + PEER_S, b"")
         for peer in list(self._peers):
             if self._is_done(peer, key):
                 del self._peers[peer]

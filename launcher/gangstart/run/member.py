@@ -105,6 +105,7 @@ class Ready:
     gpu: GpuWord | None
     uuids: tuple[str, ...]
     script: tuple[str, ...] = ()  # to run in this interpreter, empty = a command
+    slurm_version: str = ""  # on rank 0 in Slurm
 
 
 def missing_errno(ready: Ready, env: Mapping[str, str]) -> int:

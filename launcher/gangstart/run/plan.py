@@ -99,6 +99,7 @@ def plan(
         t0=meeting.t0,
         presets=wanted.env_presets,
         without=wanted.env_without,
+        ports=wanted.ports,
         gpus_required=wanted.health == "require",
         visible=seen.get(rank),
         local_gpus={local.index(r): seen[r] for r in local if r in seen},

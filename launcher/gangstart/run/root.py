@@ -283,6 +283,7 @@ class Root:
             offer=self.offer,
             tried=self.tried,
             version=__version__,
+            slurm_version=self.ready.slurm_version,
             cluster=self.reports.cluster if slurm else "",
             submit_host=socket.gethostname(),
             program=self._program(),

@@ -16,7 +16,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gangstart.core import EXIT_CONFIG
 from gangstart.run.guard import Watcher, die_with_parent
+from gangstart.run.judge import mismatch
 from gangstart.run.marks import missing
 from gangstart.run.worker import forked
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from gangstart.run.member import Ready
 
 EXIT_ABSENT = 75  # not everybody arrived
+INNOCENT_S = 2.0  # a node that misses nobody lets the others speak first
 GRACE_S = 30.0  # beyond T, for rank 0's word, and for MPI_Finalize
 
 
@@ -45,12 +48,18 @@ class Released:
 
 
 class Refused(Exception):  # noqa: N818 - a decision, not an error
-    """The start is not to be; text is for stderr and may be empty."""
+    """The start is not to be; text is for stderr and may be empty.
 
-    def __init__(self, code: int, text: str = "", *, abort: bool = False) -> None:
-        """Keep the exit code and the lines; abort: no worker can tell the launcher."""
+    abort: no worker can tell the launcher; wait_s: to be said only if this process is
+    still there after so many seconds.
+    """
+
+    def __init__(
+        self, code: int, text: str = "", *, abort: bool = False, wait_s: float = 0
+    ) -> None:
+        """Keep the exit code and the lines."""
         super().__init__(text)
-        self.code, self.text, self.abort = code, text, abort
+        self.code, self.text, self.abort, self.wait_s = code, text, abort, wait_s
 
 
 class Startup:
@@ -61,6 +70,7 @@ class Startup:
         self.ready, self.marks = ready, marks
         self.phase = "fork"
         self.rank: int | None = ready.launched.rank
+        self.library = ""  # the MPI that the worker has loaded
         self._released: dict[str, Any] | None = None
         self._listening: socket.socket | None = None
         self._pid = 0
@@ -130,7 +140,9 @@ class Startup:
     def _take(self, said: dict[str, Any]) -> None:
         self.phase = said["phase"]
         self._since = time.monotonic()
-        if self.phase == "world":
+        if self.phase == "init":
+            self.library = said["library"]
+        elif self.phase == "world":
             self.rank = said["rank"] if self.rank is None else self.rank
         elif self.phase == "refused":
             raise Refused(said["code"], said["text"])
@@ -155,8 +167,14 @@ class Startup:
         self._kill()
         timeout = self.ready.spec.timeout_s
         if self.phase in {"fork", "init"}:
-            text = self._init_hangs(timeout)
-            raise Refused(EXIT_ABSENT, text, abort=True)
+            here = self.ready.launched.local_size
+            complete = here is not None and len(self.marks.ranks()) >= here
+            raise Refused(
+                EXIT_ABSENT,
+                self._init_hangs(timeout),
+                abort=True,
+                wait_s=INNOCENT_S if complete else 0,
+            )
         if self.phase == "world":
             said = f"refused: no decision from rank 0 within {timeout + GRACE_S:.0f} s"
             raise Refused(EXIT_ABSENT, self._sentence(said))
@@ -181,9 +199,20 @@ class Startup:
         _, status = os.waitpid(self._pid, 0)
         code = os.waitstatus_to_exitcode(status)
         how = f"exit code {code}" if code >= 0 else f"signal {-code}"
-        where = "in MPI_Init" if self.phase == "init" else f"in phase {self.phase!r}"
-        said = f"refused: MPI ended the process {where} with {how}"
+        if self.phase == "init":
+            self._init_died(how)
+        said = f"refused: MPI ended the process in phase {self.phase!r} with {how}"
         raise Refused(EXIT_ABSENT, self._sentence(said))
+
+    def _init_died(self, how: str) -> None:
+        """MPI_Init has ended the worker; under a wrong launcher on all ranks alike."""
+        told = self.ready.launched
+        why = mismatch(told.by, told.pmi, self.library)
+        if not why:
+            said = f"refused: {self.library} ended the process in MPI_Init with {how}"
+            raise Refused(EXIT_ABSENT, self._sentence(said))
+        said = f"refused: MPI_Init ended the process with {how}: {why}"
+        raise Refused(EXIT_CONFIG, "" if told.rank else self._sentence(said))
 
     def _kill(self) -> None:
         os.kill(self._pid, signal.SIGKILL)

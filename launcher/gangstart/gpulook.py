@@ -32,8 +32,8 @@ PATIENCE_S = {"node": 15.0, "start": 0.0, "prolog": 5.0, "epilog": 20.0}
 class Place:
     """Where to look; the defaults are this machine's own."""
 
-    conf: str | None = None
-    probe: str | None = None
+    conf: str | None = None  # "" = no file, the built-in policy
+    probe: str | None = None  # "" = none
     library: str | None = None
     root: str | None = None
     lock: str | None = None
@@ -49,6 +49,8 @@ def policy_of(conf: str | None) -> Policy:
     """What the site wants, from this file or from where it usually is."""
     if conf is None:
         return Policy.load(POLICY_FILE)
+    if not conf:
+        return Policy()
     return Policy.load(conf, optional=False)
 
 
@@ -65,7 +67,8 @@ def _ask(
     keep.hold(policy)
     ask.policy = policy.c
     ask.stage = STAGES[stage]
-    ask.probe.program = keep.string(place.probe or probe_path())
+    program = probe_path() if place.probe is None else place.probe
+    ask.probe.program = keep.string(program or None)
     for name in ("library", "root", "lock"):
         value = getattr(place, name)
         if value is not None:
