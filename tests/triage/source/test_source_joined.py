@@ -127,3 +127,11 @@ def test_a_job_that_never_ran_has_no_start() -> None:
     (one,) = joined.merge([ended], [])
 
     assert one.start is None
+
+
+def test_a_pattern_that_the_accounting_kept_counts_more_than_a_wrong_path() -> None:
+    """As of scontrol 24.11, which makes %00007 of %05j."""
+    now = replace(NOW, stdout="/w/%00007.out")
+    (one,) = joined.merge([now], [replace(RUN, stdout="/w/%05j.out")])
+
+    assert one.stdout == "/w/%05j.out"
