@@ -35,6 +35,10 @@ nftables      cmd:nft                        tests of networks that lose packets
 openmpi-bin   cmd:mpirun.openmpi             an MPI for the tests of gangstart run
 mpich         cmd:mpiexec.mpich              another one
 libpmix-dev   lib:pmix2/lib/libpmix.so       what srun --mpi=pmix loads
+slurmdbd      cmd:slurmdbd                   tests of triage: Slurm's accounting
+mariadb-server-core  cmd:mariadbd            where slurmdbd keeps it
+mariadb-client-core  cmd:my_print_defaults   what MariaDB's own setup calls
+prometheus    cmd:prometheus                 tests of triage: metrics of nodes and GPUs
 "
 LINT_PACKAGES="
 cppcheck      cmd:cppcheck                   static analysis; the other linters come from PyPI

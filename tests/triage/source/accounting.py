@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from gangstart.cluster import daemons, process
 from gangstart.cluster.config import HEAD, MUNGE_SOCKET, SLURMCTLD_PORT
+from gangstart.plugin.path import SYSTEM_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,7 @@ def missing(root: str = "") -> str | None:
     """What this machine, or the root of another release, lacks; None if nothing."""
     if os.getuid() != 0:
         return "needs root: MariaDB and slurmdbd run as the cluster's owner"
-    path = daemons.SYSTEM_PATH
+    path = SYSTEM_PATH
     found = [name for name in NEEDED if not shutil.which(name, path=path)]
     found += [n for n in NEEDED_IN_ROOT if not daemons.find_tool(n, path, root)]
     packages = "apt-get install slurmdbd slurm-wlm-mysql-plugin mariadb-server"
@@ -111,14 +112,14 @@ class Accounting:
                 "--auth-root-authentication-method=socket",
                 "--skip-test-db",
             ],
-            env={"PATH": daemons.SYSTEM_PATH},
+            env={"PATH": SYSTEM_PATH},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=60,
             check=True,
         )
         socket = self.folder / "socket"
-        mariadbd = shutil.which("mariadbd", path=daemons.SYSTEM_PATH) or "mariadbd"
+        mariadbd = shutil.which("mariadbd", path=SYSTEM_PATH) or "mariadbd"
         self._spawn(
             "mariadbd",
             [

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from gangstart.triage.model import Outcome
-from gangstart.triage.source import jobfiles, pattern, peek
+from gangstart.triage.source import jobfiles, pattern, peek, script
 from gangstart.triage.source.jobfiles import Wish
 from gangstart.triage.source.peek import Peeker, PeekError
 from gangstart.triage.source.record import Record, StepRecord
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gangstart.triage.source.pattern import Wild
 
 GAMES = 5  # a user that every Debian has
@@ -23,14 +29,12 @@ needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root to be other
 
 
 @pytest.fixture
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared() -> Iterator[Path]:
     """Make a folder that every user can reach and write to."""
-    folder = tmp_path_factory.mktemp("shared")
+    folder = Path(tempfile.mkdtemp(prefix="gangstart-files-"))
     folder.chmod(0o777)
-    for parent in (folder.parent, folder.parent.parent):
-        if parent.stat().st_uid == os.getuid():
-            parent.chmod(parent.stat().st_mode | 0o111)
-    return folder
+    yield folder
+    shutil.rmtree(folder)
 
 
 def wild(path: Path, names: pattern.Names | None = None) -> Wild:
@@ -237,3 +241,44 @@ def test_files_that_are_gone_are_named(shared: Path) -> None:
 
     assert state.outcome is Outcome.EMPTY
     assert state.detail == f"none of {shared}/gone.out exists"
+
+
+SCRIPT = """\
+#!/bin/bash
+#SBATCH -o logs/%x-%j.out --error=logs/%x.err
+# NCCL_DEBUG_FILE=/not/this
+export NCCL_DEBUG=INFO NCCL_DEBUG_FILE=logs/nccl.${SLURM_JOB_ID}.%h.%p
+NCCL_DEBUG_FILE="$HOME/unknown.%p" srun a
+TORCHELASTIC_ERROR_FILE='$literal' srun b
+TORCHELASTIC_ERROR_FILE=$(mktemp) srun b
+srun torchrun --nnodes=2 --log-dir logs/$SLURM_JOB_NAME train.py
+"""
+
+
+def test_what_a_batch_script_says() -> None:
+    job = Record(7, name="train", work_dir="/w")
+    said = script.read(SCRIPT, script.variables(job), jobfiles.IO_OPTIONS)
+
+    assert said.nccl == ("logs/nccl.7.%h.%p",)
+    assert said.error == ("$literal",)
+    assert said.log == ("logs/train",)
+    assert said.options == {"out": "logs/%x-%j.out", "err": "logs/%x.err"}
+
+
+def test_a_batch_script_tells_where_the_output_of_a_purged_job_is() -> None:
+    job = Record(7, name="train", work_dir="/w", submit_line="sbatch -e e job.sh")
+    found = jobfiles.wishes([job], SCRIPT)
+
+    assert [one.wild.fixed for one in found[:2]] == ["/w/logs/train-7.out", "/w/e"]
+    assert {one.what for one in found[2:]} == {
+        "NCCL's log",
+        "torch's error file",
+        "torchrun's workers",
+    }
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_any_script_can_be_read(text: str) -> None:
+    job = Record(7, name="train", work_dir="/w")
+    jobfiles.wishes([job], text)

@@ -12,7 +12,7 @@ import pytest
 from gangstart.triage.source import cmdline, pattern
 from gangstart.triage.source.jobfiles import IO_OPTIONS, TORCHRUN_OPTIONS
 from gangstart.triage.source.pattern import Names
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 BATCH = Names(job=15, name="nm", user="nobody", node="n1", work_dir="/w")
@@ -125,6 +125,7 @@ def test_files_of_torchrun() -> None:
         assert part.fullmatch(name)
 
 
+@settings(deadline=None)
 @given(st.text(), st.text(), st.text())
 def test_any_pattern_gives_an_absolute_path_or_none(
     given_: str, name: str, user: str
@@ -154,6 +155,7 @@ def test_any_pattern_gives_an_absolute_path_or_none(
         ("srun -o", {"out": ""}),
         ("", {}),
         ("srun 'unbalanced -o x", {}),
+        (r"srun -o a\%j prog", {"out": r"a\%j"}),
     ],
 )
 def test_options_of_slurm_end_where_the_program_begins(
@@ -171,6 +173,7 @@ def test_options_of_torchrun_are_found_anywhere(line: str) -> None:
     assert found == {"log": "L"}
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_command_line_can_be_read(line: str) -> None:
     words = cmdline.split(line)

@@ -331,6 +331,20 @@ def test_a_counter_that_began_again_counts_from_zero() -> None:
     assert prometheus.increase(Series("ib_link_downed", "n", samples=samples)) == 4
 
 
+def test_a_label_that_changes_with_the_job_does_not_split_a_series() -> None:
+    def part(query: str, *times: float) -> Series:
+        samples = tuple(Sample(t, t) for t in times)
+        return Series("gpu_util", "n1", "0", samples, query)
+
+    before = part('M{gpu="0",hpc_job="1"}', 0, 15, 30)
+    during = part('M{gpu="0",hpc_job="2"}', 30, 45)
+    other_exporter = part('other{uuid="x"}', 0, 60)
+    (one,) = prometheus.merged([during, other_exporter, before])
+
+    assert [sample.time for sample in one.samples] == [0, 15, 30, 45]
+    assert one.query == during.query
+
+
 def test_names_of_nodes_cannot_leave_the_selector() -> None:
     evil = {'x"} or vector(1) #': "n1", "n1": "n1"}
     with serve(lambda link, request: link.sendall(honest(request))) as (url, requests):

@@ -13,7 +13,7 @@ from gangstart.triage.source.record import (
     Wanted,
     parse_wanted,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 JOB = """\
@@ -110,6 +110,7 @@ def test_who_cancelled() -> None:
     assert (found.state, found.cancelled_by) == ("CANCELLED", 1000)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_text_of_scontrol_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(GarbageError):
@@ -118,6 +119,7 @@ def test_any_text_of_scontrol_is_read_or_refused(text: str) -> None:
         slurmtext.scontrol_jobs(text, {})
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_text_of_sacct_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(GarbageError):

@@ -27,7 +27,10 @@ SCRIPTS = {
     "again": "echo $SLURM_RESTART_COUNT; [ -e {dir}/go ] && exit 4; sleep 300\n",
     "canc": "echo started; exec sleep 300\n",
     "limit": "exec sleep 300\n",
+    "failing": "exit 139\n",
+    "fine": "echo hello\n",
 }
+ANY = range(256)  # sbatch --wait ends with the job's code
 
 
 @dataclass
@@ -45,20 +48,20 @@ class Workload:
             text = "#!/bin/sh\n" + body.replace("{dir}", str(self.folder))
             (self.folder / f"{name}.sh").write_text(text)
 
-    def run(self, *argv: str, user: str | None = None) -> str:
-        """Run a command of Slurm on the head; it must end well."""
+    def run(self, *argv: str, user: str | None = None, codes: range = range(1)) -> str:
+        """Run a command of Slurm on the head; it must end with one of the codes."""
         done: subprocess.CompletedProcess[str] = self.cluster.run(
             ["env", "-C", str(self.folder), *argv],
             user=self.user if user is None else user,
             env=daemons.environment(self.cluster.spec),
         )
-        assert done.returncode == 0, f"{argv}: {done.stderr}"
+        assert done.returncode in codes, f"{argv}: {done.stderr}"
         return done.stdout
 
     def submit(self, name: str, *options: str, script: str = "") -> int:
         """Submit a script; returns the job's number."""
         path = str(self.folder / f"{script or name}.sh")
-        told = self.run("sbatch", "--parsable", "-J", name, *options, path)
+        told = self.run("sbatch", "--parsable", "-J", name, *options, path, codes=ANY)
         self.ids[name] = int(told.partition(";")[0])
         return self.ids[name]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gangstart.triage.model import Job, NodeState, Outcome, PastJob, SourceState
-from gangstart.triage.source import jobfiles, joined
+from gangstart.triage.source import jobfiles, joined, peek
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,14 +78,16 @@ def number_of(user: str) -> int | None:
         return None
 
 
-def files(told: Told) -> tuple[list[JobFile], SourceState]:
-    """Files that the job's newest run wrote, as far as its records tell."""
+def files(told: Told, by: Slurm) -> tuple[list[JobFile], SourceState]:
+    """Files that the job's newest run wrote, as far as its records and script tell."""
     if not told.records:
         state = SourceState("job files", Outcome.ABSENT, "Slurm knows no such job")
         return [], state
     newest = last_runs(told.records)
-    wishes = jobfiles.wishes(newest)
-    return jobfiles.look(newest[0], wishes, os.geteuid())
+    own = os.geteuid()
+    allowed = peek.refusal(newest[0].uid, newest[0].user, own) is None
+    text = by.script(newest[0].number) if allowed else ""
+    return jobfiles.look(newest[0], jobfiles.wishes(newest, text), own)
 
 
 def last_runs(records: Sequence[Record]) -> list[Record]:

@@ -85,6 +85,10 @@ class PySlurm:
         request = {"do": "nodes", "names": list(names)}
         return self._answer("pyslurm.Node", request, node)
 
+    def script(self, number: int) -> str:
+        """The batch script: by the commands."""
+        return self.commands.script(number)
+
     def past(self, names: Sequence[str], since: float, until: float) -> Answer[PastJob]:
         """Other jobs on these nodes: by sacct."""
         return self.commands.past(names, since, until)

@@ -7,7 +7,6 @@ option nor belongs to one.
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -61,11 +60,8 @@ FLAGS = frozenset(
 
 
 def split(line: str) -> list[str]:
-    """Words of a command line."""
-    try:
-        return shlex.split(line[:LINE_MOST])
-    except ValueError:
-        return line[:LINE_MOST].split()
+    """Words of a command line; those with spaces in them have come apart."""
+    return line[:LINE_MOST].split()
 
 
 def own(words: Sequence[str]) -> Iterator[tuple[str, str]]:

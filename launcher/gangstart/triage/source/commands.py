@@ -107,6 +107,21 @@ class Commands:
             )
         return self._ask(argv, lambda raw: slurmtext.scontrol_nodes(decoded(raw)))
 
+    def script(self, number: int) -> str:
+        """The batch script, for its user and root; "" if nobody has it (any more).
+
+        slurmdbd has it where the site keeps scripts (AccountingStoreFlags=job_script).
+        """
+        asked = (
+            ["scontrol", "write", "batch_script", str(number), "-"],
+            ["sacct", "-n", "-B", "-j", str(number)],
+        )
+        for argv in asked:
+            ran = self._run(argv)
+            if not ran.complaint and ran.out.strip():
+                return decoded(ran.out)
+        return ""
+
     def past(self, names: Sequence[str], since: float, until: float) -> Answer[PastJob]:
         """Other jobs on these nodes in that time: by sacct."""
         known = [name for name in names if NODE_NAME.fullmatch(name)]

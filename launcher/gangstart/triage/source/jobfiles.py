@@ -1,8 +1,9 @@
 """Which files a job wrote, as far as its record tells. Pure up to `look`.
 
 Output and error file of the batch script, of each step that was given its own, of
-torchrun's workers. Where the record has no path (the accounting of old releases), what
-the submit line says counts, and else Slurm's default; that one is marked as a guess.
+torchrun's workers, of NCCL. Where the record has no path (the accounting of old
+releases), what the script or the submit line says counts, and else Slurm's default;
+that one is marked as a guess.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gangstart.triage.model import Outcome, SourceState
-from gangstart.triage.source import cmdline, pattern
+from gangstart.triage.source import cmdline, pattern, script
 from gangstart.triage.source.peek import FoundFile, Peeker, PeekError, refusal
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from gangstart.triage.source.pattern import Names, Wild
     from gangstart.triage.source.record import Record
+    from gangstart.triage.source.script import Script
 
 DEFAULT, DEFAULT_ARRAY = "slurm-%j.out", "slurm-%A_%a.out"
 #: Spelling -> what it is called here. srun, sbatch; see their manual pages.
@@ -43,19 +45,40 @@ class JobFile:
     what: str
 
 
-def wishes(records: Sequence[Record]) -> list[Wish]:
-    """What to look for, of the newest runs of a job; each path once."""
+def wishes(records: Sequence[Record], text: str = "") -> list[Wish]:
+    """What to look for, of the newest runs of a job; each path once.
+
+    `text` is the batch script, as far as it is known.
+    """
     made: dict[str, Wish] = {}
     for record in records:
-        for wish in (*batch(record), *of_steps(record)):
+        said = script.read(text, script.variables(record), IO_OPTIONS)
+        found = (*batch(record, said), *of_steps(record), *of_script(record, said))
+        for wish in found:
             made.setdefault(str(wish.wild), wish)
     return list(made.values())
 
 
-def batch(record: Record) -> list[Wish]:
+def of_script(record: Record, said: Script) -> list[Wish]:
+    """Files of NCCL and torch that a batch script names."""
+    where = record.work_dir
+    names = pattern.Names.of(record)
+    found = [(pattern.nccl(path, where), "NCCL's log") for path in said.nccl]
+    found += [
+        (pattern.torchrun(path, where), "torchrun's workers") for path in said.log
+    ]
+    found += [
+        (pattern.expand(path.replace("%", "%%"), names), "torch's error file")
+        for path in said.error
+    ]
+    return [Wish(wild, what) for wild, what in found if wild]
+
+
+def batch(record: Record, said: Script) -> list[Wish]:
     """Output and error file of the batch script."""
     told = cmdline.split(record.submit_line)
-    given = cmdline.slurm_options(told, IO_OPTIONS)
+    # The command line has the last word.
+    given = {**said.options, **cmdline.slurm_options(told, IO_OPTIONS)}
     names = pattern.Names.of(record)
     out = record.stdout or given.get("out", "")
     err = record.stderr or given.get("err", "")

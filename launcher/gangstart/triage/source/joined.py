@@ -33,7 +33,13 @@ def merge(controller: Sequence[Record], accounting: Sequence[Record]) -> list[Re
         )
         now = next((one for one in controller if one.number == number), None)
         made += with_now(runs, now)
-    return made
+    return [began(one) for one in made]
+
+
+def began(record: Record) -> Record:
+    """The run without a start if it never began: slurmctld tells when it ended."""
+    never = not record.nodes and record.state not in LIVE
+    return replace(record, start=None) if never else record
 
 
 def submitted(record: Record) -> tuple[float, float]:
@@ -77,8 +83,9 @@ def both(now: Record, kept: Record) -> Record:
         tres=now.tres or kept.tres,
         nodes=now.nodes or kept.nodes,
         work_dir=now.work_dir or kept.work_dir,
-        stdout=now.stdout or kept.stdout,
-        stderr=now.stderr or kept.stderr,
+        # slurmdbd keeps the patterns; scontrol of 24.11 fills %05j in wrongly.
+        stdout=kept.stdout or now.stdout,
+        stderr=kept.stderr or now.stderr,
         submit_line=now.submit_line or kept.submit_line,
         reason=now.reason or kept.reason,
         steps=kept.steps,

@@ -133,7 +133,6 @@ DEVICE_LABELS = {
     NODE: (),
 }
 UUID_LABELS = ("UUID", "uuid", "gpu_uuid", "GPU_UUID")
-JOB_LABELS = ("hpc_job", "slurm_job", "slurm_job_id", "slurmjobid", "job_id", "jobid")
 UUID_PREFIX = "GPU-"
 UUID_DIGITS = 36  # what nvidia_gpu_exporter leaves of it
 

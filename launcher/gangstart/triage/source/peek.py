@@ -84,16 +84,11 @@ class Peeker:
         self.deadline_s = deadline_s
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
-            self._child = subprocess.Popen(
-                job.module_argv(MODULE, str(theirs.fileno()), str(uid)),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                env=job.child_env(None),
-                cwd="/",
-                start_new_session=True,
-            )
+            try:
+                self._child = helper(theirs.fileno(), uid)
+            except PeekError:
+                ours.close()
+                raise
         self._socket = ours
         try:
             self._ask({"do": "hello"})
@@ -148,6 +143,23 @@ class Peeker:
         return told, fd
 
 
+def helper(link: int, uid: int) -> subprocess.Popen[bytes]:
+    """Start the helper with its end of the pair."""
+    try:
+        return subprocess.Popen(
+            job.module_argv(MODULE, str(link), str(uid)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(link,),
+            env=job.child_env(None),
+            cwd="/",
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise PeekError(f"no helper can be started: {error.strerror}") from error
+
+
 def receive(link: socket.socket, end: float) -> tuple[bytes, int | None]:
     """One line, and the descriptor that came with it."""
     raw, passed = b"", None
@@ -180,7 +192,7 @@ def main(argv: Sequence[str]) -> int:
 
 def become(uid: int) -> None:
     """Take on a user's identity, all of it, for good. Only root has to."""
-    if os.getuid() == uid:
+    if uid == os.getuid() == os.geteuid():
         return
     import pwd  # noqa: PLC0415  not on every system
 

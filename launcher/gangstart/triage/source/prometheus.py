@@ -117,7 +117,7 @@ class Prometheus:
             troubles += [trouble] if trouble else []
             if trouble and (time.monotonic() >= end or not found):
                 break
-        made = with_index(found)
+        made = merged(with_index(found))
         took = time.monotonic() - begun
         return made, self._state(made, troubles, took)
 
@@ -291,6 +291,41 @@ def with_index(found: Sequence[Series]) -> list[Series]:
         for one in found
         if one.quantity != "gpu_index"
     ]
+
+
+def merged(found: Sequence[Series]) -> list[Series]:
+    """One series for each quantity of each thing.
+
+    A label that changes (dcgm-exporter's hpc_job does when the next job begins) splits
+    a metric in time; it is put together again. Of two exporters that tell the same the
+    one with more values counts.
+    """
+    groups: dict[tuple[str, str, str], dict[str, list[Series]]] = {}
+    for one in found:
+        key = (one.quantity, one.node, one.device)
+        metric = one.query.partition("{")[0]
+        groups.setdefault(key, {}).setdefault(metric, []).append(one)
+    return [max(map(joined, by.values()), key=size) for by in groups.values()]
+
+
+def joined(parts: Sequence[Series]) -> Series:
+    """Series of one metric and one thing as one; the later one's value counts."""
+    ordered = sorted((one for one in parts if one.samples), key=begin)
+    if not ordered:
+        return parts[0]
+    values = {sample.time: sample for one in ordered for sample in one.samples}
+    samples = tuple(values[moment] for moment in sorted(values))
+    return replace(ordered[-1], samples=samples)
+
+
+def begin(series: Series) -> float:
+    """Time of its first value."""
+    return series.samples[0].time
+
+
+def size(series: Series) -> int:
+    """How many values it has."""
+    return len(series.samples)
 
 
 def increase(series: Series) -> float:

@@ -188,6 +188,10 @@ class Slurm(Protocol):
         """How these nodes are now."""
         ...
 
+    def script(self, number: int) -> str:
+        """The batch script of a job, "" if it cannot be had."""
+        ...
+
     def past(self, names: Sequence[str], since: float, until: float) -> Answer[PastJob]:
         """Other jobs that ran on these nodes in that time."""
         ...
