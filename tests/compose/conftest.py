@@ -105,7 +105,9 @@ def stack(docker: machine.Docker) -> Iterator[Stack]:
     print(f" ({time.monotonic() - begun:.0f} s)", end="")
     try:
         begun = time.monotonic()
-        made.compose("build", within=BUILT_WITHIN)
+        # The newer compose builds side by side by itself.
+        side_by_side = ["--parallel"] if docker.compose == ("docker-compose",) else []
+        made.compose("build", *side_by_side, within=BUILT_WITHIN)
         print(f", images built ({time.monotonic() - begun:.0f} s)", end="")
         begun = time.monotonic()
         made.type("docker compose up -d", within=UP_WITHIN)
