@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from compose import machine
 from repo import ROOT, text
+
+from compose import machine
 
 if TYPE_CHECKING:
     import subprocess

@@ -1,4 +1,4 @@
-"""A docker to try docker-compose.yml with: the one that answers, else one of our own."""
+"""A docker to try docker-compose.yml with: the one that answers, or one of our own."""
 
 from __future__ import annotations
 
@@ -113,10 +113,12 @@ def docker() -> Iterator[Docker]:
     if os.getuid() != 0:
         pytest.skip("no docker answers, and only root can start dockerd")
     if shutil.which("dockerd", path=env["PATH"]) is None:
-        pytest.skip("no docker answers and there is no dockerd: make compose installs it")
+        pytest.skip(
+            "neither a docker that answers nor dockerd: make compose installs it"
+        )
     if firewalled(env):
         pytest.skip("this machine's firewall drops what containers send each other")
-    folder = Path(tempfile.mkdtemp(prefix="gs-docker-", dir="/var/tmp"))  # noqa: S108
+    folder = Path(tempfile.mkdtemp(prefix="gs-docker-", dir="/var/tmp"))
     try:
         yield from own_docker(env, compose, folder)
     finally:
@@ -149,7 +151,8 @@ def own_docker(
     with (
         log.open("wb") as out,
         subprocess.Popen(
-            ["dockerd", *options],
+            # It ends with us, even if we are killed.
+            ["setpriv", "--pdeathsig", "TERM", "dockerd", *options],
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=out,
@@ -206,7 +209,7 @@ def provide_base(docker: Docker) -> str:
 
 
 def make_base(docker: Docker) -> None:
-    """Make a Debian under the base image's name, which trusts what this machine trusts."""
+    """Make a Debian under the base's name, which trusts what this machine trusts."""
     argv = ["mmdebstrap", "--quiet", "--variant=apt", "--dpkgopt=force-unsafe-io"]
     argv += ['--aptopt=Acquire::Languages "none"']
     if CERTIFICATES.is_dir():

@@ -18,12 +18,16 @@ pytestmark = [pytest.mark.compose, pytest.mark.timeout(1500)]
 
 GOOD = "docker compose exec login srun -N3 --gang-start hostname"
 REFUSED = "docker compose exec login srun -N3 --gang-start=10 hostname"
-ACCOUNTS = "docker compose exec login sacct --format=JobID,JobName,NNodes,State,ExitCode"
+SACCT = "docker compose exec login sacct --format=JobID,JobName,NNodes,State,ExitCode"
 NODES = {"n1", "n2", "n3"}
 #: SlurmdTimeout and the like do not come into it: the launch itself finds n3 gone.
 REFUSAL_TAKES_AT_MOST = 40
 BATCH = r"""printf '#!/bin/sh\nsrun --gang-start id -un\nexec sleep 300\n' >batch.sh &&
 sbatch --parsable -N2 -o batch.out batch.sh"""
+
+#: Folders of jobs and steps, and processes of the user.
+LEFT = """find /var/spool/slurmd /run/gangstart -mindepth 1 -type d
+find /proc -maxdepth 1 -user user -name '[0-9]*'"""
 
 
 def test_every_service_is_healthy_and_none_is_privileged(stack: Stack) -> None:
@@ -58,7 +62,7 @@ def test_the_report_is_on_the_login_node(stack: Stack) -> None:
 
 def test_accounting_has_the_job_and_the_cluster(stack: Stack) -> None:
     def row() -> bool:
-        shown = stack.type(ACCOUNTS).stdout
+        shown = stack.type(SACCT).stdout
         return re.search(r"^1\.0 +hostname +3 +COMPLETED +0:0", shown, re.M) is not None
 
     until("a row of step 1.0 in sacct", 30, row)
@@ -116,8 +120,8 @@ def test_a_cancelled_batch_job_leaves_nothing_on_its_nodes(stack: Stack) -> None
         return stack.compose("exec", "login", "bash", "-c", command).stdout
 
     def spools() -> str:
-        look = "find /var/spool/slurmd /run/gangstart -mindepth 1 -type d; find /proc -maxdepth 1 -user user -name '[0-9]*'"
-        shown = [stack.compose("exec", n, "sh", "-c", look).stdout for n in ("n1", "n2")]
+        look = ("sh", "-c", LEFT)
+        shown = [stack.compose("exec", n, *look).stdout for n in ("n1", "n2")]
         return "".join(shown)
 
     job = on_login(BATCH).strip()
