@@ -20,7 +20,7 @@ pytestmark = pytest.mark.cluster
 def test_many_nodes_start_or_do_not(
     gang_on: Callable[[Spec], Gang], nodes: int, within: float
 ) -> None:
-    # All launched directly: one that forwards to others takes them with it when it
+    # All launched directly: a node that forwards to others takes them with it when it
     # hangs, and 24.11 forwards from 17 nodes on.
     gang = gang_on(Spec(nodes=nodes, cpus=1, slurm_lines=("TreeWidth=256",)))
     ran = gang.srun(f"-N{nodes}", "--gang-start=60", *gang.trace())
