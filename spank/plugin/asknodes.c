@@ -136,9 +136,11 @@ static void find_step(const struct entry *entry, struct gs_why *why)
         && found->stats_list) {
         ListIterator all = slurm_list_iterator_create(found->stats_list);
         const job_step_stat_t *one;
-        while ((one = slurm_list_next(all)))
+        while ((one = slurm_list_next(all))) {
+            why->step_there = true;
             if (one->step_pids)
                 why->process_count += one->step_pids->pid_cnt;
+        }
         slurm_list_iterator_destroy(all);
     }
     why->step_known = true;
@@ -158,6 +160,7 @@ static void *ask(void *arg)
     char address[256];
     uint16_t port;
 
+    gs_neighbours("slurm_spank_user_init", true, why.user_init, sizeof(why.user_init));
     read_record(entry->name, &why, address, &port);
     knock(address, port, &why);
     pthread_mutex_lock(&lock);

@@ -72,6 +72,12 @@ uint16_t gs_slurm_slurmd_port(void);
 /* Whether nodes run a Prolog when a step is launched rather than at allocation. */
 bool gs_slurm_prolog_at_launch(void);
 
+/* neighbours.c: names of the other plugins of plugstack.conf, all or those listed
+ * before this one, that have a hook, such as "slurm_spank_task_init": "a, b", "" =
+ * none. What does not fit is left out. Waits for the loader's lock: not for a task,
+ * which may have been forked while it was taken. */
+void gs_neighbours(const char *hook, bool all, char *ret_names, size_t size);
+
 /* asked.c: whether this srun's own command line or environment asks for GPUs. */
 bool gs_asked_for_gpus(void);
 
