@@ -57,6 +57,11 @@ COMMANDS = (
         "the variables that gang start gives this task, and why",
     ),
     Command(
+        "plugin",
+        "gangstart.plugin.command:main",
+        "the SPANK plugin's file for a Slurm, and one compiled for a newer Slurm",
+    ),
+    Command(
         "cluster",
         "gangstart.cluster.command:main",
         "a private multi-node Slurm on this machine, to try and test with",
