@@ -79,6 +79,38 @@ def make_cluster(possible: None) -> Iterator[Factory]:  # noqa: ARG001  it skips
         one.down()
 
 
+@pytest.fixture(scope="module")
+def module_gang(plugin_cluster: Cluster) -> Iterator[Callable[[Spec], Gang]]:
+    """Run steps on a cluster that the tests of one file share: they leave it clean."""
+    made: list[tuple[Cluster, Watch]] = []
+
+    def make(spec: Spec) -> Gang:
+        plugin = lifecycle.built_plugin()
+        one = Cluster.up(replace(spec, name=unused_name(), plugin=plugin))
+        made.append((one, Watch(one)))
+        return Gang(one, shared_folder(one), made[-1][1])
+
+    assert plugin_cluster.spec.plugin is not None
+    yield make
+    for one, watch in made:
+        watch.close()
+        one.down()
+
+
+@pytest.fixture
+def afresh() -> Iterator[Callable[[Gang], Gang]]:
+    """Another test's view of a shared cluster; after the test nothing is left on it."""
+    made: list[Gang] = []
+
+    def make(one: Gang) -> Gang:
+        made.append(Gang(one.cluster, shared_folder(one.cluster), one.watch))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.clean(30)
+
+
 @pytest.fixture
 def name(possible: None) -> Iterator[str]:  # noqa: ARG001  it skips
     """Name for a cluster that a test brings up by the command line."""

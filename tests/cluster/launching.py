@@ -115,3 +115,27 @@ def need(cluster: Cluster, option: str, command: str = "srun") -> None:
     if option and option not in help_of(cluster, command):
         version = cluster.run([command, "--version"]).stdout.strip()
         pytest.skip(f"{command} of {version} has no {option}")
+
+
+@cache
+def plugins(cluster: Cluster) -> set[str]:
+    """Names of the plugins that this Slurm has."""
+    shown = cluster.run(["scontrol", "show", "config"]).stdout
+    lines = [line for line in shown.splitlines() if line.startswith("PluginDir")]
+    folders = lines[0].partition("=")[2].strip().split(":")
+    listed = cluster.run(["ls", *folders]).stdout
+    return {line.removesuffix(".so") for line in listed.splitlines()}
+
+
+def need_plugin(cluster: Cluster, name: str) -> None:
+    """Skip where this Slurm comes without a plugin."""
+    if name not in plugins(cluster):
+        pytest.skip(f"this Slurm has no {name}.so")
+
+
+@cache
+def version(cluster: Cluster) -> tuple[int, int]:
+    """Release line of the cluster's Slurm."""
+    words = cluster.run(["srun", "--version"]).stdout.split()
+    major, minor, *_ = words[-1].split(".")
+    return int(major), int(minor)

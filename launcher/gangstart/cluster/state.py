@@ -165,8 +165,9 @@ def read(directory: Path) -> State | None:
     except FileNotFoundError:
         return None
     fields = raw.pop("spec")
-    for name in ("plugin_args", "slurm_lines", "slurmd_args", "release", "binds"):
-        fields[name] = tuple(fields[name])
+    lists = ("plugin_args", "slurm_lines", "slurmd_args", "etc_files", "binds")
+    for name in (*lists, "release"):
+        fields[name] = tuple(fields.get(name, ()))
     return State(spec=Spec(**fields), **raw)
 
 
