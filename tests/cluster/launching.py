@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +14,6 @@ from cluster.trouble import sabotage, until_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from cluster.gang import Gang, Ran
     from gangstart.cluster import Cluster
@@ -104,17 +105,29 @@ def check_refused(
     assert gang.started() == []
 
 
+def put_before_ours(gang: Gang, line: str) -> None:
+    """Give a cluster a neighbour in plugstack.conf, for good.
+
+    It was compiled for another cluster, whose folder the nodes of this one may not see.
+    """
+    mode, _, source = line.partition(" ")
+    copy = gang.cluster.directory / "plugin" / Path(source).name
+    shutil.copy(source, copy)
+    path = gang.cluster.directory / "etc" / "plugstack.conf"
+    path.write_text(f"{mode} {copy}\n{path.read_text()}")
+
+
 @cache
-def help_of(cluster: Cluster, command: str) -> str:
-    """What the command's --help says in this release."""
-    return cluster.run([command, "--help"]).stdout
+def knows(cluster: Cluster, *words: str) -> bool:
+    """Whether srun of this release takes an option; not all are in its --help."""
+    return cluster.run(["srun", *words, "--version"]).returncode == 0
 
 
-def need(cluster: Cluster, option: str, command: str = "srun") -> None:
-    """Skip where this release of Slurm has no such option."""
-    if option and option not in help_of(cluster, command):
-        version = cluster.run([command, "--version"]).stdout.strip()
-        pytest.skip(f"{command} of {version} has no {option}")
+def need(cluster: Cluster, *words: str) -> None:
+    """Skip where srun of this release has no such option."""
+    if words and not knows(cluster, *words):
+        release = cluster.run(["srun", "--version"]).stdout.strip()
+        pytest.skip(f"srun of {release} has no {words[0]}")
 
 
 @cache

@@ -15,6 +15,7 @@ from cluster.launching import (
     check_plain,
     check_started,
     check_world,
+    put_before_ours,
     rows_of,
     who,
 )
@@ -43,8 +44,7 @@ def own(module_gang: Callable[[Spec], Gang], saboteur: str) -> Gang:
             )
         )
     )
-    plugstack = made.cluster.directory / "etc" / "plugstack.conf"
-    plugstack.write_text(f"{saboteur}\n{plugstack.read_text()}")
+    put_before_ours(made, saboteur)
     return made
 
 

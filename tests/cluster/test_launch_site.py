@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,16 @@ from cluster.launching import (
     check_plain,
     check_refused,
     check_started,
+    check_world,
+    need,
     need_plugin,
+    put_before_ours,
     rows_of,
     version,
     who,
 )
 from cluster.scripts import FIRST_JOB
+from cluster.trouble import NEVER, sabotage
 from gangstart.cluster import Spec
 from gangstart.errors import GangstartError
 
@@ -33,12 +38,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.cluster
 
 FOUR = ("-N4", "-n4")
-
-
-def plugstack(gang: Gang, first: str) -> None:
-    """Put a neighbour before the plugin, for good."""
-    path = gang.cluster.directory / "etc" / "plugstack.conf"
-    path.write_text(f"{first}\n{path.read_text()}")
 
 
 def check_all(gang: Gang, *options: str) -> None:
@@ -70,7 +69,7 @@ def test_nodes_without_a_slurm_conf(gang_on: Maker, saboteur: str) -> None:
     cache = "node/n1/slurmd/conf-cache/plugstack.conf"
     path = gang.cluster.directory / "etc" / "plugstack.conf"
     assert (gang.cluster.directory / cache).read_text() == path.read_text()
-    plugstack(gang, saboteur)
+    put_before_ours(gang, saboteur)
     assert gang.run(["scontrol", "reconfigure"]).code == 0
     gang.quiet()
     check_all(gang)
@@ -96,7 +95,7 @@ def test_srun_without_a_slurm_conf(gang_on: Maker) -> None:
 def test_cpu_binding(gang_on: Maker, plugin_cluster: Cluster, saboteur: str) -> None:
     need_plugin(plugin_cluster, "task_affinity")
     gang = gang_on(Spec(cpus=1, slurm_lines=("TaskPlugin=task/affinity",)))
-    plugstack(gang, saboteur)
+    put_before_ours(gang, saboteur)
     check_all(gang, "--cpu-bind=cores")
     shown = ("grep", "Cpus_allowed_list", "/proc/self/status")
     ran = gang.srun(*FOUR, FLAG, "--cpu-bind=map_cpu:0", *shown)
@@ -131,7 +130,7 @@ def test_processes_that_are_tracked_by_cgroups(
         gang = gang_on(Spec(slurm_lines=own, etc_files=(conf,)))
     except GangstartError as error:
         pytest.skip(f"no cgroup {kind} for Slurm here: {error.message}")
-    plugstack(gang, saboteur)
+    put_before_ours(gang, saboteur)
     check_all(gang)
     ran = gang.srun("-n1", FLAG, "cat", "/proc/self/cgroup")
     assert f"job_{FIRST_JOB}" in ran.out or "/job_" in ran.out
@@ -151,9 +150,16 @@ def one_cpu() -> Iterator[None]:
     os.sched_setaffinity(0, before)
 
 
+KEYS = ("AutoBasePath=true", "BasePath=/run/slurmd/containers")
+YAML = ("auto_basepath: true", "base_path: /run/slurmd/containers")
+#: Slurm's plugin -> line of slurm.conf, and the file that it reads.
 CONTAINERS = {
-    "job_container_tmpfs": ("JobContainerType=job_container/tmpfs", "job_container"),
-    "namespace_tmpfs": ("NamespaceType=namespace/tmpfs", "namespace"),
+    "job_container_tmpfs": (
+        "JobContainerType=job_container/tmpfs",
+        ("job_container.conf", *KEYS),
+    ),
+    "namespace_tmpfs": ("NamespaceType=namespace/tmpfs", ("job_container.conf", *KEYS)),
+    "namespace_linux": ("NamespaceType=namespace/linux", ("namespace.yaml", *YAML)),
 }
 
 
@@ -171,17 +177,12 @@ def test_jobs_with_a_tmp_of_their_own(
     need_plugin(plugin_cluster, plugin)
     if spank and version(plugin_cluster) < (24, 5):
         pytest.skip("contain_spank is of Slurm 24.05 and later")
-    line, name = CONTAINERS[plugin]
-    conf = etc(
-        tmp_path,
-        f"{name}.conf",
-        "AutoBasePath=true",
-        "BasePath=/run/slurmd/containers",
-    )
+    line, file = CONTAINERS[plugin]
+    conf = etc(tmp_path, *file)
     parameters = ",".join(filter(None, ["config_overrides", spank]))
     own = (line, "PrologFlags=Contain", f"SlurmdParameters={parameters}")
     gang = gang_on(Spec(slurm_lines=own, etc_files=(conf,)))
-    plugstack(gang, saboteur)
+    put_before_ours(gang, saboteur)
     check_all(gang)
     ran = gang.srun(*FOUR, FLAG, "sh", "-c", "ls -A /tmp; : >/tmp/mine; echo $RANK")
     assert (ran.code, ran.rows) == (0, [[str(rank)] for rank in range(4)])
@@ -195,7 +196,7 @@ def test_credentials_of_slurms_own(
     key = etc(tmp_path, "slurm.key", os.urandom(48).hex())
     own = ("AuthType=auth/slurm", "CredType=auth/slurm", "AuthInfo=use_client_ids")
     gang = gang_on(Spec(slurm_lines=own, etc_files=(key,)))
-    plugstack(gang, saboteur)
+    put_before_ours(gang, saboteur)
     check_all(gang)
 
 
@@ -226,3 +227,32 @@ def test_a_site_where_gpus_alone_ask_for_a_start(
     assert [row[4] for row in rows_of(out)] == list("0123"), err
     assert err.count("gang-start: 4/4 tasks") == 1
     gang.clean(10)
+
+
+def test_a_step_that_nobody_waits_for_is_decided_by_its_first_node(
+    gang_on: Maker, plugin_cluster: Cluster, saboteur: str
+) -> None:
+    need(plugin_cluster, "--async")
+    gang = gang_on(Spec(slurm_lines=("PrologFlags=Contain",)))
+    put_before_ours(gang, saboteur)
+    files = ("--output=o.%t", "--error=e.%t")
+    step = ["srun", *FOUR, "--async", *files, FLAG, str(who(gang))]
+    # The allocation has to stay until its steps are through: nobody waits for them.
+    wait = "swait"
+    whole = ["salloc", "-Q", *FOUR, "--stepmgr", "sh", "-c"]
+    ran = gang.run([*whole, f"{shlex.join(step)} && {wait}"])
+    assert ran.code == 0, ran.err
+    texts = [path.read_text() for path in sorted(gang.folder.glob("o.*"))]
+    check_world(gang, "".join(texts), 4)
+    told = "".join(path.read_text() for path in sorted(gang.folder.glob("e.*")))
+    assert told.splitlines()[0].startswith("gang-start: 4/4 tasks on 4/4 nodes in ")
+    assert told.splitlines()[1] == "gang-start: decided by n1: rendezvous=node"
+    gang.quiet()
+    step = ["srun", *FOUR, "--async", *files, SHORT, *map(str, gang.trace())]
+    held = sabotage("task_init", "1", f"hold={NEVER}")
+    ran = gang.run([*whole, f"{shlex.join(step)} && {wait}"], env=held)
+    told = "".join(path.read_text() for path in sorted(gang.folder.glob("e.*")))
+    assert "refused after 1 s: 1 of 4 nodes is not ready" in told
+    assert "rank 1 not started" in told
+    assert gang.started() == []
+    gang.clean(20)

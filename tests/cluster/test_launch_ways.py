@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
+import os
+import pty
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ class Way:
     options: tuple[str, ...] = ("-N4", "-n4")
     #: Command of an allocation around it.
     within: tuple[str, ...] = ()
-    needs: str = ""
+    needs: tuple[str, ...] = ()
     #: Another test has its refusals.
     refuses: bool = True
 
@@ -63,7 +64,7 @@ WAYS = {
     "quit on interrupt": Way(("-N4", "-n4", "--quit-on-interrupt")),
     "threads of a core": Way(("-N4", "-n4", "--threads-per-core=1")),
     "tres per task": Way(
-        ("-N4", "-n4", "--tres-per-task=cpu=1"), needs="--tres-per-task"
+        ("-N4", "-n4", "--tres-per-task=cpu=1"), needs=("--tres-per-task=cpu=1",)
     ),
 }
 
@@ -73,7 +74,7 @@ def test_a_start_a_refusal_and_a_step_without_the_flag(
     sabotaged: Gang, way: Way
 ) -> None:
     gang = sabotaged
-    need(gang.cluster, way.needs)
+    need(gang.cluster, *way.needs)
     launch = [*way.within, "srun", *way.options]
     check_started(gang, gang.run([*launch, FLAG, who(gang)]), 4)
     gang.quiet()
@@ -148,28 +149,24 @@ def test_files_for_each_task_get_its_words_and_ours_stay_in_the_terminal(
 
 
 def test_a_task_in_a_terminal_of_its_own(gang: Gang) -> None:
-    inner = shlex.join(["srun", "-N2", "-n2", "--pty", FLAG, str(who(gang))])
-    ran = gang.run(["script", "-qefc", inner, "/dev/null"])
-    assert ran.code == CODE, ran.out
-    lines = [line for line in ran.out.replace("\r", "\n").splitlines() if line]
-    assert len([line for line in lines if "gang-start: 2/2 tasks" in line]) == 1
-    (first,) = [row for row in rows_of("\n".join(lines)) if row[0] == "0"]
+    near, far = pty.openpty()
+    try:
+        words = ["srun", "-N2", "-n2", "--pty", FLAG, who(gang)]
+        ran = gang.start(words, stdin=far).wait()
+    finally:
+        os.close(near)
+        os.close(far)
+    assert ran.code == CODE, ran.err
+    check_line(ran.told, 2)
+    (first,) = [row for row in rows_of(ran.out) if row[0] == "0"]
     assert first[4:9] == ["0", "0", "0", "2", "1"]
     gang.clean(10)
 
 
-def test_a_launcher_that_is_started_by_srun_is_left_alone(gang: Gang) -> None:
+def test_the_daemons_of_another_launcher_are_left_alone(gang: Gang) -> None:
     need(gang.cluster, "--external-launcher")
-    ran = gang.srun("-N2", "--external-launcher", FLAG, who(gang))
-    check_plain(ran, 2)
+    # As mpirun starts them, and every beginning of the option that srun takes.
+    for option in ("--external-launcher", "--ext"):
+        check_plain(gang.srun("-N2", option, FLAG, who(gang)), 2)
+        gang.quiet()
     gang.clean(10)
-
-
-def test_a_start_that_nobody_waits_for_is_not_taken(gang: Gang) -> None:
-    need(gang.cluster, "--async")
-    ran = gang.srun("-N2", "--async", FLAG, *gang.trace())
-    assert ran.code == 78, ran.err
-    assert "--async" in ran.err
-    assert "gang-start" in ran.err
-    gang.clean(20)
-    assert gang.started() == []
