@@ -123,7 +123,7 @@ static int map_user(unsigned uid, unsigned gid)
                : 0;
 }
 
-/* What a task sees from here on is another /srv, and perhaps another network. */
+/* What a task sees from here on is another /boot, and perhaps another network. */
 static int enter(spank_t sp, uint32_t rank)
 {
     int flags = CLONE_NEWNS | (names(sp, "CONTAINER_NETWORK", rank) ? CLONE_NEWNET : 0);
@@ -134,8 +134,8 @@ static int enter(spank_t sp, uint32_t rank)
         flags |= CLONE_NEWUSER;
     if (unshare(flags) < 0 || (uid != 0 && map_user(uid, gid) < 0)
         || mount("", "/", "", MS_REC | MS_PRIVATE, "") < 0
-        || mount("image", "/srv", "tmpfs", 0, "") < 0
-        || mkdir("/srv/inside", 0755) < 0) {
+        || mount("image", "/boot", "tmpfs", 0, "") < 0
+        || mkdir("/boot/inside", 0755) < 0) {
         slurm_error("container: no namespaces here: %m");
         return -1;
     }

@@ -22,11 +22,13 @@ pytestmark = pytest.mark.cluster
 EVERYBODY = ("-N4", "--ntasks-per-node=2")
 IMAGE = "--test-image=some"
 PATIENCE = 5.0
+#: An ordinary user that every machine has.
+USER = "nobody"
 #: Prints where it is, and by its exit code that it is not Slurm's own.
 WHO = (
     "sh",
     "-c",
-    "echo $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR  $(ls /srv | grep inside); exit 7",
+    "echo $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR $(ls -d /boot/inside); exit 7",
 )
 
 
@@ -94,7 +96,7 @@ def test_a_start_inside_containers_waits_for_the_slowest_import(before: Gang) ->
     ran = running.wait()
     assert ran.code == 7, ran.err
     assert [row[:5] for row in ran.rows] == [
-        [str(rank), str(rank % 2), "8", before.address("n1"), "inside"]
+        [str(rank), str(rank % 2), "8", before.address("n1"), "/boot/inside"]
         for rank in range(8)
     ]
     assert len(ran.told) == 1, ran.err
@@ -178,7 +180,7 @@ def test_containers_that_are_made_after_the_start_work(behind: Gang) -> None:
     ran = running.wait()
     assert ran.code == 7, ran.err
     assert [[row[0], row[4]] for row in ran.rows] == [
-        [str(rank), "inside"] for rank in range(8)
+        [str(rank), "/boot/inside"] for rank in range(8)
     ]
     assert len(ran.told) == 1, ran.err
     check_gone(behind)
@@ -204,7 +206,7 @@ def test_a_container_without_the_flag_and_a_start_without_a_container(
     request: pytest.FixtureRequest, order: str
 ) -> None:
     gang: Gang = request.getfixturevalue(order)
-    show = ("sh", "-c", "echo ${RANK-none} $(ls /srv | grep -c inside)")
+    show = ("sh", "-c", "echo ${RANK-none} $(ls /boot | grep -c inside)")
     plain = gang.srun("-N2", IMAGE, *show)
     assert (plain.code, plain.out, plain.err) == (0, "none 1\nnone 1\n", "")
     gang.quiet()
@@ -214,40 +216,20 @@ def test_a_container_without_the_flag_and_a_start_without_a_container(
     gang.clean(10)
 
 
-@pytest.fixture
-def user() -> Iterator[str]:
-    """Make an ordinary user who may make namespaces, and remove it in the end."""
-    if os.getuid() != 0 or shutil.which("useradd") is None:
-        pytest.skip("needs root and useradd to make an ordinary user")
-    name = f"lc{os.getpid()}"
-    subprocess.run(["useradd", "-m", name], check=True, timeout=30)
-    quiet = subprocess.DEVNULL
-    try:
-        done = subprocess.run(
-            ["runuser", "-u", name, "--", "unshare", "-Urmn", "true"],
-            timeout=30,
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode != 0:
-            pytest.skip(f"ordinary users get no namespaces: {done.stderr.strip()}")
-        yield name
-    finally:
-        subprocess.run(["userdel", "-r", name], check=True, timeout=30, stderr=quiet)
-
-
-def test_an_ordinary_user_starts_inside_a_user_namespace(
-    before: Gang, user: str
-) -> None:
-    own = Gang(before.cluster, before.folder, before.watch, user)
+def test_an_ordinary_user_starts_inside_a_user_namespace(before: Gang) -> None:
+    if os.getuid() != 0:
+        pytest.skip("needs root to run steps as another user")
+    done = before.cluster.run(["unshare", "-Urmn", "true"], user=USER)
+    if done.returncode != 0:
+        pytest.skip(f"ordinary users get no namespaces: {done.stderr.strip()}")
+    own = Gang(before.cluster, before.folder, before.watch, USER)
     ran = own.srun(
         *(*EVERYBODY, IMAGE, "--gang-start=20", *WHO),
         env={"CONTAINER_NETWORK": "all", "CONTAINER_MARKS": str(before.folder)},
     )
     assert ran.code == 7, ran.err
     assert [[row[0], row[4]] for row in ran.rows] == [
-        [str(rank), "inside"] for rank in range(8)
+        [str(rank), "/boot/inside"] for rank in range(8)
     ]
     assert "warning: rank 0 is in a network namespace" in ran.told[1]
     check_gone(before)

@@ -114,16 +114,17 @@ def freezer() -> Iterator[None]:
             folder.rmdir()
 
 
+@pytest.mark.usefixtures("freezer")
 @pytest.mark.parametrize("kind", ["v1", "v2"])
 def test_processes_that_are_tracked_by_cgroups(
-    gang_on: Maker, saboteur: str, tmp_path: Path, freezer: None, kind: str
+    gang_on: Maker, plugin_cluster: Cluster, saboteur: str, tmp_path: Path, kind: str
 ) -> None:
-    del freezer
-    lines = {
-        "v1": ("CgroupAutomount=yes", "CgroupMountpoint=/run/slurmd"),
-        "v2": ("IgnoreSystemd=yes",),
-    }
-    conf = etc(tmp_path, "cgroup.conf", f"CgroupPlugin=cgroup/{kind}", *lines[kind])
+    lines = ("IgnoreSystemd=yes",)
+    if kind == "v1" and version(plugin_cluster) < (23, 11):
+        lines = ("CgroupAutomount=yes", "CgroupMountpoint=/run/slurmd")
+    elif kind == "v1":
+        lines = ("CgroupMountpoint=/sys/fs/cgroup",)
+    conf = etc(tmp_path, "cgroup.conf", f"CgroupPlugin=cgroup/{kind}", *lines)
     # Of all clusters on this machine no other job may have the same number.
     own = (f"FirstJobId={FIRST_JOB}", "ProctrackType=proctrack/cgroup")
     try:
