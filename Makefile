@@ -36,4 +36,4 @@ fuzz: ## everything that reads foreign bytes, under libFuzzer: make fuzz SECONDS
 
 clean: ## remove what was built; .venv stays
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache launcher/*.egg-info
-	@rm -f launcher/gangstart/*.so launcher/gangstart/_core.c launcher/gangstart/gangstart-probe
+	@rm -f launcher/gangstart/*.so launcher/gangstart/plugins/*.so launcher/gangstart/_core.c launcher/gangstart/gangstart-probe

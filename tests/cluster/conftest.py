@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import slurmroot
 from cluster.fakegpus import Gpus
 from cluster.gang import Gang, Watch
 from gangstart import job
@@ -28,9 +30,11 @@ _numbers = count(1)
 
 def why_not() -> str | None:
     """Why no cluster can be brought up here; None if one can."""
-    path = os.pathsep.join([job.environ().get("PATH", ""), daemons.SYSTEM_PATH])
+    reason = slurmroot.why_not()
+    if reason is not None:
+        return reason
     try:
-        daemons.find_tools(path)
+        daemons.find_tools(lifecycle.search_path(), slurmroot.root())
     except GangstartError as error:
         return error.message
     flags = "-nmu" if os.getuid() == 0 else "-Urnmu"
@@ -57,10 +61,15 @@ def unused_name() -> str:
     return f"ct-{os.getpid()}-{next(_numbers)}"
 
 
+def plugin() -> str | None:
+    """Return the built plugin for the Slurm of these tests, if there is one."""
+    return lifecycle.built_plugin(slurmroot.root())
+
+
 @pytest.fixture(scope="session")
 def cluster(possible: None) -> Iterator[Cluster]:  # noqa: ARG001  it skips
     """Four nodes, with the plugin if it was built. Leave them as they were."""
-    made = Cluster.up(Spec(name=unused_name(), plugin=lifecycle.built_plugin()))
+    made = Cluster.up(slurmroot.placed(Spec(name=unused_name(), plugin=plugin())))
     yield made
     made.down()
 
@@ -71,7 +80,7 @@ def make_cluster(possible: None) -> Iterator[Factory]:  # noqa: ARG001  it skips
     made: list[Cluster] = []
 
     def make(spec: Spec) -> Cluster:
-        made.append(Cluster.up(spec))
+        made.append(Cluster.up(slurmroot.placed(spec)))
         return made[-1]
 
     yield make
@@ -85,8 +94,8 @@ def module_gang(plugin_cluster: Cluster) -> Iterator[Callable[[Spec], Gang]]:
     made: list[tuple[Cluster, Watch]] = []
 
     def make(spec: Spec) -> Gang:
-        plugin = lifecycle.built_plugin()
-        one = Cluster.up(replace(spec, name=unused_name(), plugin=plugin))
+        own = replace(spec, name=unused_name(), plugin=plugin())
+        one = Cluster.up(slurmroot.placed(own))
         made.append((one, Watch(one)))
         return Gang(one, shared_folder(one), made[-1][1])
 
@@ -157,16 +166,32 @@ def gang(plugin_cluster: Cluster, watch: Watch) -> Iterator[Gang]:
 
 
 @pytest.fixture(scope="session")
-def saboteur(plugin_cluster: Cluster) -> str:
-    """Compile the neighbour that holds, ends or kills what it is told to."""
+def compiled(plugin_cluster: Cluster) -> Iterator[Callable[[str], str]]:
+    """Compile a neighbour for plugstack.conf; its line there."""
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("needs gcc (apt-get install gcc)")
-    built = plugin_cluster.directory / "plugin" / "saboteur.so"
-    source = Path(__file__).with_name("saboteur.c")
-    command = [compiler, "-shared", "-fPIC", "-o", str(built), str(source)]
-    subprocess.run(command, check=True, timeout=60)
-    return f"required {built}"
+    assert plugin_cluster.spec.plugin is not None
+    # Not in that cluster's folder: nodes with another root see only their own.
+    folder = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    folder.chmod(0o755)
+    headers = slurmroot.include(folder)
+
+    def make(name: str) -> str:
+        built = folder / f"{name}.so"
+        source = Path(__file__).with_name(f"{name}.c")
+        command = [compiler, "-shared", "-fPIC", f"-I{headers}", "-o", str(built)]
+        subprocess.run([*command, str(source)], check=True, timeout=60)
+        return f"required {built}"
+
+    yield make
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def saboteur(compiled: Callable[[str], str]) -> str:
+    """Compile the neighbour that holds, ends or kills what it is told to."""
+    return compiled("saboteur")
 
 
 @pytest.fixture
@@ -184,8 +209,7 @@ def gang_on(
     watches = []
 
     def make(spec: Spec) -> Gang:
-        plugin = replace(spec, name=unused_name(), plugin=lifecycle.built_plugin())
-        one = make_cluster(plugin)
+        one = make_cluster(replace(spec, name=unused_name(), plugin=plugin()))
         watches.append(Watch(one))
         return Gang(one, shared_folder(one), watches[-1])
 

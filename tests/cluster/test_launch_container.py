@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +11,7 @@ from cluster.gang import WAITING, Gang, refusal, until, why
 from cluster.trouble import NEVER, elapse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gangstart.cluster import Cluster
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.cluster
 
@@ -33,16 +29,9 @@ WHO = (
 
 
 @pytest.fixture(scope="module")
-def container(plugin_cluster: Cluster) -> str:
+def container(compiled: Callable[[str], str]) -> str:
     """Compile the neighbour; its line in plugstack.conf."""
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("needs gcc (apt-get install gcc)")
-    built = plugin_cluster.directory / "plugin" / "container.so"
-    source = Path(__file__).with_name("container.c")
-    command = [compiler, "-shared", "-fPIC", "-o", str(built), str(source)]
-    subprocess.run(command, check=True, timeout=60)
-    return f"required {built}"
+    return compiled("container")
 
 
 @pytest.fixture

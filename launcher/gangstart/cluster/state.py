@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gangstart import job
 from gangstart.cluster.config import Spec
 from gangstart.errors import GangstartError
+from gangstart.plugin.recipe import Line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -165,9 +166,9 @@ def read(directory: Path) -> State | None:
     except FileNotFoundError:
         return None
     fields = raw.pop("spec")
-    lists = ("plugin_args", "slurm_lines", "slurmd_args", "etc_files", "binds")
-    for name in (*lists, "release"):
+    for name in ("plugin_args", "slurm_lines", "slurmd_args", "etc_files", "binds"):
         fields[name] = tuple(fields.get(name, ()))
+    fields["release"] = Line(*fields["release"])
     return State(spec=Spec(**fields), **raw)
 
 
