@@ -51,7 +51,7 @@ static bool is_async_option(const char *arg, const char *next)
 static bool is_external_option(const char *arg, const char *next)
 {
     (void)next;
-    return strlen(arg) >= sizeof("--ext") - 1
+    return strlen(arg) >= sizeof("--exte") - 1
            && strncmp(arg, "--external-launcher", strlen(arg)) == 0;
 }
 

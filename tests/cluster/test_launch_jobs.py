@@ -64,8 +64,9 @@ def test_a_batch_script_with_the_flag_in_it(site: Gang) -> None:
 
 
 def test_a_batch_job_that_exports_nothing(site: Gang) -> None:
+    # NONE would have slurmd log in as the user, for an environment.
     out, err = site.batch(
-        *("-N4", "-n4", "--export=NONE", FLAG),
+        *("-N4", "-n4", "--export=NIL", FLAG),
         script=f"PATH=/usr/bin:/bin srun {who(site)}; echo code $?",
     )
     assert f"code {CODE}\n" in out, err

@@ -165,8 +165,8 @@ def test_a_task_in_a_terminal_of_its_own(gang: Gang) -> None:
 
 def test_the_daemons_of_another_launcher_are_left_alone(gang: Gang) -> None:
     need(gang.cluster, "--external-launcher")
-    # As mpirun starts them, and every beginning of the option that srun takes.
-    for option in ("--external-launcher", "--ext"):
+    # As mpirun starts them, and by the shortest beginning that srun takes.
+    for option in ("--external-launcher", "--exte"):
         check_plain(gang.srun("-N2", option, FLAG, who(gang)), 2)
         gang.quiet()
     gang.clean(10)
