@@ -132,11 +132,8 @@ static void *ask(void *arg)
     entry->why = why;
     pthread_mutex_unlock(&lock);
     if (why.slurmd == GS_SLURMD_ALIVE && protocol) {
-        why.step_there = gs_slurm_processes(entry->name,
-                                            entry->job_id,
-                                            entry->step_id,
-                                            protocol,
-                                            &why.process_count);
+        why.step_there = gs_slurm_processes(
+            entry->name, entry->job_id, entry->step_id, protocol, &why.process_count);
         why.step_known = true;
     }
     pthread_mutex_lock(&lock);

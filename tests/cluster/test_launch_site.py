@@ -119,7 +119,7 @@ def freezer() -> Iterator[None]:
 def test_processes_that_are_tracked_by_cgroups(
     gang_on: Maker, plugin_cluster: Cluster, saboteur: str, tmp_path: Path, kind: str
 ) -> None:
-    lines = ("IgnoreSystemd=yes",)
+    lines: tuple[str, ...] = ("IgnoreSystemd=yes",)
     if kind == "v1" and version(plugin_cluster) < (23, 11):
         lines = ("CgroupAutomount=yes", "CgroupMountpoint=/run/slurmd")
     elif kind == "v1":
@@ -222,7 +222,7 @@ def test_a_site_where_gpus_alone_ask_for_a_start(
         gang.quiet()
     check_plain(gang.srun(*FOUR, "-G4", "--gang-start=off", program), 4)
     gang.quiet()
-    inside = ["salloc", "-Q", *FOUR, "--gpus-per-node=1", "srun", program]
+    inside = ["salloc", "-Q", *FOUR, "--gpus-per-node=1", "srun", str(program)]
     check_started(gang, gang.run(inside), 4)
     out, err = gang.batch(*FOUR, "--gpus-per-task=1", script=f"srun {program}")
     assert [row[4] for row in rows_of(out)] == list("0123"), err

@@ -151,7 +151,7 @@ def test_files_for_each_task_get_its_words_and_ours_stay_in_the_terminal(
 def test_a_task_in_a_terminal_of_its_own(gang: Gang) -> None:
     near, far = pty.openpty()
     try:
-        words = ["srun", "-N2", "-n2", "--pty", FLAG, who(gang)]
+        words = ["srun", "-N2", "-n2", "--pty", FLAG, str(who(gang))]
         ran = gang.start(words, stdin=far).wait()
     finally:
         os.close(near)
