@@ -123,7 +123,8 @@ int gs_srun_post_opt(spank_t sp)
     done = getpid();
     if (gs_site_error.text[0])
         gs_options_refuse(&gs_site_error);
-    if (gs_asked_not_to_wait()) /* srun leaves at once: it cannot be the one to decide */
+    if (gs_asked_not_to_wait()) /* srun leaves at once: it cannot be the one to decide
+                                 */
         gs_spec.rendezvous = GS_RENDEZVOUS_NODE;
     on_exit(note_status, NULL);
     open_rendezvous();
