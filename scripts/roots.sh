@@ -1,10 +1,11 @@
 #!/bin/sh
 # roots.sh - a folder with another Slurm release, for gangstart cluster up --root FOLDER.
 # Usage: roots.sh [LINE...] (default: all of the table, as in: roots.sh 24.11 26.05)
-#        roots.sh --path LINE prints the folder of one that is there, else nothing, exit 1.
+#        roots.sh --path LINE prints the folder of one that is there, else nothing, exit 1;
+#        roots.sh --lines prints the lines of the table.
 # Where: $GANGSTART_ROOTS, /var/cache/gangstart/roots (root) or the user's cache folder.
 # A folder is named by what it was made from; one that is there is not made again.
-# Packages are unpacked by mmdebstrap and not configured: 15 to 30 s and some 200 MB each.
+# Packages are unpacked by mmdebstrap and not configured: 15 to 50 s and 130 MB each.
 # On failure: what could not be made and why, exit 1; what was made stays. With --try, what
 # this machine or its mirror cannot give is named as skipped instead, exit 0.
 set -eu
@@ -19,7 +20,7 @@ ROOTS="
 # What the daemons and the commands need, the headers, and what jobs on a node use.
 PACKAGES="slurmctld slurmd slurm-client slurm-wlm-basic-plugins libslurm-dev munge
 base-files bash coreutils dash findutils grep hostname iproute2 libbz2-1.0 libc-bin
-libexpat1 libffi8 libgomp1 liblzma5 libstdc++6 mawk ncurses-base nftables procps sed
+libexpat1 libffi8 libgomp1 liblzma5 libstdc++6 mawk mount ncurses-base nftables procps sed
 util-linux zlib1g"
 MIRROR_SECONDS=600
 
@@ -139,6 +140,11 @@ lines() {
     printf '%s\n' "$ROOTS" | while read -r line _; do printf '%s ' "$line"; done
 }
 
+if [ "${1:-}" = --lines ]; then
+    lines
+    echo
+    exit
+fi
 if [ "${1:-}" = --path ]; then
     [ -d "$(folder "$2")" ] || exit 1
     folder "$2"
