@@ -31,6 +31,7 @@ COLOUR = {"released": "green", "refused": "red", "cancelled": "yellow"}
 WARNING_TEXT = {
     "UNEVEN_TASKS": "nodes have different numbers of tasks",
     "GPU_BINDING": "a task sees fewer GPUs than its LOCAL_RANK needs",
+    "NETWORK_NAMESPACE": "a task is in a network namespace that is not its node's",
 }
 
 
@@ -239,7 +240,10 @@ def master(chosen: dict[str, Any] | None) -> list[tuple[str, str]]:
         return [("master", "rank 0's node made no offer")]
     address, tried = chosen["address"], chosen["tried"]
     shown = f"[{address}]" if ":" in address else address
-    where = f"on {chosen['node']}" if chosen["proven"] else "(the user's, not proven)"
+    where = f"on {chosen['node']}"
+    if not chosen["proven"]:
+        users = chosen["address_from"] == "user"
+        where = "(the user's, not proven)" if users else f"{where} (not for rank 0)"
     rows = [("master", f"{shown}:{chosen['port']} {where}")]
     if tried:
         best = tried[-1]

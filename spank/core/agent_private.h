@@ -58,6 +58,7 @@ struct gs_agentconf {
     char policy_path[GS_SPEC_PATH_SIZE]; /* gangstart.conf, "" = the defaults */
     bool policy_optional;                /* it need not be there */
     char spool_dir[GS_PATH_SIZE];        /* the step's sys/, "" = keep no report */
+    char ahead[GS_NAMES_SIZE];    /* plugins with a task_init before ours, "" = none */
     char complaint[GS_TEXT_SIZE]; /* this node's configuration cannot work; why */
     struct gs_page *page;         /* not owned */
     int wake_fd;                  /* eventfd written by tasks and hooks; not owned */

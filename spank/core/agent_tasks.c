@@ -40,6 +40,7 @@ static struct gs_arrival describe_arrival(const struct gs_agent *agent,
         .visible = atomic_load(&slot->visible),
         .claim = atomic_load(&slot->claim),
         .program = atomic_load(&slot->program),
+        .apart = atomic_load(&slot->apart) != 0,
     };
 }
 
@@ -222,6 +223,8 @@ static int send_state(struct gs_agent *agent, uint32_t local)
     state.letter = (uint8_t)proc.letter;
     memcpy(state.wchan, proc.wchan, sizeof(state.wchan));
     memcpy(state.command, proc.command, sizeof(state.command));
+    memcpy(state.ahead, agent->conf.ahead, sizeof(state.ahead));
+    gs_proc_child((int)state.pid, state.child);
     if (memcmp(&state, &agent->told[local], sizeof(state)) == 0)
         return 0;
     agent->told[local] = state;

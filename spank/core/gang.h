@@ -60,6 +60,7 @@ struct gs_task {
     uint8_t fail_kind; /* enum gs_fail_kind when ended */
     bool expected;
     bool mismatch;
+    bool apart;            /* in a network namespace that is not its node's */
     uint32_t status;       /* exit code or signal when ended */
     uint32_t claim;        /* what it believes about the step, hashed; 0 = nothing */
     uint32_t visible;      /* GPUs it sees, GS_NO_RANK = not restricted */

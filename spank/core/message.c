@@ -6,7 +6,7 @@
 #include "error_private.h"
 #include "wire_private.h"
 
-#define ARRIVAL_SIZE 20
+#define ARRIVAL_SIZE 24
 
 void gs_hello_encode(struct gs_buffer *buffer,
                      const struct gs_hello *hello,
@@ -256,6 +256,8 @@ void gs_state_encode(struct gs_buffer *buffer, const struct gs_state *state)
     gs_put_number(buffer, state->letter, 1);
     gs_put_text(buffer, state->wchan, sizeof(state->wchan));
     gs_put_text(buffer, state->command, sizeof(state->command));
+    gs_put_text(buffer, state->child, sizeof(state->child));
+    gs_put_text(buffer, state->ahead, sizeof(state->ahead));
 }
 
 int gs_state_decode(const uint8_t *body,
@@ -272,6 +274,8 @@ int gs_state_decode(const uint8_t *body,
     state.letter = (uint8_t)gs_get_number(&reader, 1);
     gs_get_text(&reader, state.wchan, sizeof(state.wchan));
     gs_get_text(&reader, state.command, sizeof(state.command));
+    gs_get_text(&reader, state.child, sizeof(state.child));
+    gs_get_text(&reader, state.ahead, sizeof(state.ahead));
     if (state.letter < 'A' || state.letter > 'z')
         reader.failed = true;
     int rc = gs_reader_end(&reader, error);
@@ -292,6 +296,7 @@ void gs_arrivals_encode(struct gs_buffer *buffer,
         gs_put_number(buffer, arrivals[i].visible, 4);
         gs_put_number(buffer, arrivals[i].claim, 4);
         gs_put_number(buffer, arrivals[i].program, 4);
+        gs_put_number(buffer, arrivals[i].apart, 4);
     }
 }
 
@@ -332,4 +337,5 @@ void gs_arrivals_get(const uint8_t *body, uint32_t i, struct gs_arrival *ret_arr
     ret_arrival->visible = (uint32_t)gs_get_number(&reader, 4);
     ret_arrival->claim = (uint32_t)gs_get_number(&reader, 4);
     ret_arrival->program = (uint32_t)gs_get_number(&reader, 4);
+    ret_arrival->apart = (uint32_t)gs_get_number(&reader, 4);
 }

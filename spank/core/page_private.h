@@ -46,6 +46,7 @@ struct gs_slot {
     _Atomic uint32_t claim;
     _Atomic uint32_t rank, node; /* as its environment has them */
     _Atomic uint32_t program;    /* errno of executing the program, 0 = it can be */
+    _Atomic uint32_t apart;      /* its network namespace is not slurmstepd's */
     _Atomic int64_t arrived_us;
     _Atomic uint64_t open; /* bit N: may open /dev/nvidiaN; 0 = not restricted */
     char granted[GS_SLOT_DEVICES];         /* the step's GPUs as Slurm says */

@@ -60,6 +60,17 @@ bool gs_proc_read(int pid, struct gs_proc *ret_proc)
     return true;
 }
 
+void gs_proc_child(int pid, char ret_command[32])
+{
+    char path[64], line[32];
+    struct gs_proc child;
+
+    ret_command[0] = '\0';
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+    if (read_line(path, line, sizeof(line)) && gs_proc_read(atoi(line), &child))
+        memcpy(ret_command, child.command, sizeof(child.command));
+}
+
 bool gs_proc_is_doomed(int pid)
 {
     char path[64], line[256];

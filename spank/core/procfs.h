@@ -16,6 +16,10 @@ struct gs_proc {
 /* Reads a process. False: there is none (any more). */
 bool gs_proc_read(int pid, struct gs_proc *ret_proc);
 
+/* The name of a process that this one has started and that still runs; "" = none, or
+ * the kernel does not tell. */
+void gs_proc_child(int pid, char ret_command[32]);
+
 /* Whether SIGKILL is on its way to a process that has not died of it yet. */
 bool gs_proc_is_doomed(int pid);
 

@@ -196,6 +196,7 @@ bool gs_prober_step(struct gs_prober *prober,
                     int64_t now_us,
                     struct gs_reach *ret_reach)
 {
+    int64_t limit_us;
     int verdict = 0;
 
     if (!prober->active)
@@ -209,7 +210,8 @@ bool gs_prober_step(struct gs_prober *prober,
         ask(prober);
     if (prober->fd >= 0 && prober->asked)
         verdict = listen_for_answer(prober, mac);
-    if (verdict == 0 && now_us < prober->begun_us + GS_PROBE_US)
+    limit_us = prober->asked ? GS_PROBE_ANSWER_US : GS_PROBE_US;
+    if (verdict == 0 && now_us < prober->begun_us + limit_us)
         return false;
     ret_reach->result = (uint8_t)(verdict > 0   ? GS_REACH_OK
                                   : verdict < 0 ? GS_REACH_STRANGER

@@ -17,6 +17,9 @@
 #define GS_PROOF_PEER_US 2000000
 #define GS_PROBE_TRY_US 200000
 #define GS_PROBE_US 1500000
+/* From a connection that stands: the network is proven, and the other node's processes
+ * may have to wait for a processor while it imports a container, say. */
+#define GS_PROBE_ANSWER_US 10000000
 
 /* The holder's side: MASTER_PORT is bound and answers until gs_holder_close(). */
 struct gs_holder {
@@ -37,7 +40,8 @@ void gs_holder_serve(struct gs_holder *holder,
 /* Gives the port up at once: connections are reset, nothing stays in TIME_WAIT. */
 void gs_holder_close(struct gs_holder *holder);
 
-/* The prober's side: one address, tried again until GS_PROBE_US have passed. */
+/* The prober's side: one address, tried again until GS_PROBE_US have passed;
+ * once connected it waits for the answer for up to GS_PROBE_ANSWER_US. */
 struct gs_prober {
     bool active;
     int fd; /* -1 between tries */

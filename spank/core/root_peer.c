@@ -188,6 +188,7 @@ static int on_arrived(struct gs_root *root,
             return -EBADMSG;
         root->gang->tasks[one.rank].visible = one.visible;
         root->gang->tasks[one.rank].program = one.program;
+        root->gang->tasks[one.rank].apart = one.apart != 0;
     }
     return 0;
 }

@@ -192,7 +192,11 @@ static void state_detail(const struct gs_story *story,
         gs_strbuf_add(ret_text, "is stopped");
     else
         gs_strbuf_add(ret_text,
-                      "still in another plugin's task_init or Slurm's set-up");
+                      "still in %s%s or Slurm's set-up",
+                      info->ahead[0] ? "task_init of " : "another plugin's task_init",
+                      info->ahead);
+    if (info->child[0])
+        gs_strbuf_add(ret_text, ", running %s", info->child);
     gs_strbuf_add(ret_text,
                   "%s%s%s for %lld s",
                   asleep ? " (" : "",

@@ -39,6 +39,10 @@ void gs_story_ending(const struct gs_task *task, struct gs_strbuf *ret_text);
 /* GPUs seen by a task are fewer than its local rank needs. */
 bool gs_story_misbound(const struct gs_gang *gang, uint32_t node, uint32_t local);
 
+/* How many tasks are in a network namespace that is not their node's; the first one's
+ * rank, GS_NO_RANK = none. */
+uint32_t gs_story_apart(const struct gs_gang *gang, uint32_t *ret_rank);
+
 /* Seconds of a span; 0 for a negative one. */
 double gs_story_seconds(int64_t us);
 

@@ -109,7 +109,8 @@ static void put_master(struct gs_strbuf *out, const struct gs_story *story)
     gs_json_number(out, "port", master->port);
     gs_json_text(out, "address_from", master->user_address ? "user" : "gang-start");
     gs_json_text(out, "port_from", master->user_port ? "user" : "gang-start");
-    gs_json_flag(out, "proven", master->candidate_count > 0);
+    gs_json_flag(
+        out, "proven", master->candidate_count > 0 && !story->gang->tasks[0].apart);
     gs_json_key(out, "tried");
     gs_strbuf_add(out, "[");
     for (uint32_t i = 0; i < master->candidate_count && i <= story->candidate; i++) {
@@ -209,6 +210,7 @@ static void put_warnings(struct gs_strbuf *out, const struct gs_story *story)
 {
     const struct gs_gang *gang = story->gang;
     bool uneven = false, misbound = false;
+    uint32_t rank;
 
     for (uint32_t n = 0; n < gang->node_count; n++) {
         uneven |= gang->nodes[n].rank_count != gang->nodes[0].rank_count;
@@ -224,6 +226,10 @@ static void put_warnings(struct gs_strbuf *out, const struct gs_story *story)
     if (story->master && story->master->candidate_count == 0) {
         gs_json_comma(out);
         gs_strbuf_add(out, "\"MASTER_UNPROVEN\"");
+    }
+    if (gs_story_apart(gang, &rank)) {
+        gs_json_comma(out);
+        gs_strbuf_add(out, "\"NETWORK_NAMESPACE\"");
     }
     gs_strbuf_add(out, "]");
 }

@@ -72,6 +72,55 @@ static void warn_launcher(const struct gs_story *story, struct gs_strbuf *out)
     }
 }
 
+uint32_t gs_story_apart(const struct gs_gang *gang, uint32_t *ret_rank)
+{
+    uint32_t count = 0;
+
+    *ret_rank = GS_NO_RANK;
+    for (uint32_t i = gang->task_count; i-- > 0;) {
+        if (!gang->tasks[i].apart)
+            continue;
+        *ret_rank = i;
+        count++;
+    }
+    return count;
+}
+
+/* What was proven was proven by the nodes, with their own network. */
+static void warn_apart(const struct gs_story *story, struct gs_strbuf *out)
+{
+    const struct gs_gang *gang = story->gang;
+    uint32_t rank, count = gs_story_apart(gang, &rank);
+    const char *node;
+
+    if (!count || !story->master)
+        return;
+    node = gang->nodes[gang->tasks[rank].node].name;
+    if (rank == 0)
+        gs_strbuf_add(
+            out,
+            "gang-start: warning: rank 0 is in a network namespace that is not %s's, "
+            "as "
+            "in a container: MASTER_ADDR %s port %u is proven for %s, not for it; give "
+            "it the network of the host",
+            node,
+            story->master_addr,
+            story->master->port,
+            node);
+    else
+        gs_strbuf_add(
+            out,
+            "gang-start: warning: rank %u is in a network namespace that is not %s's, "
+            "as in a container: %s reaches MASTER_ADDR %s, whether it does is not "
+            "known",
+            rank,
+            node,
+            node,
+            story->master_addr);
+    gs_strbuf_add(
+        out, count > 1 ? " (so for %u of %u tasks)\n" : "\n", count, gang->task_count);
+}
+
 char *gs_story_start(const struct gs_story *story)
 {
     const struct gs_gang *gang = story->gang;
@@ -120,6 +169,7 @@ char *gs_story_start(const struct gs_story *story)
             "of %s, where rank 0 runs: nobody has tried to reach it\n",
             story->master_addr,
             gang->nodes[master->node_index].name);
+    warn_apart(story, &out);
     warn_launcher(story, &out);
     warn_binding(gang, &out);
     return gs_strbuf_take(&out);

@@ -16,6 +16,41 @@ static const char *record(const struct gs_why *why)
     return why->drain ? "node is draining" : "";
 }
 
+/* The step is there, and has not come to us. What a plugin's user_init starts, the
+ * import of a container for instance, counts as a process of the step too. */
+static void step_text(const struct gs_why *why,
+                      long long waited,
+                      char *ret_text,
+                      size_t size)
+{
+    static const char without_us[] =
+        "without us: plugin not loaded there, of another version, or cut off from srun";
+
+    if (!why->process_count)
+        snprintf(ret_text,
+                 size,
+                 "slurmd answers; slurmstepd has started no task for %lld s%s%s%s",
+                 waited,
+                 why->user_init[0] ? ": is it in user_init of " : "",
+                 why->user_init,
+                 why->user_init[0] ? "?" : "");
+    else if (why->user_init[0])
+        snprintf(
+            ret_text,
+            size,
+            "slurmd answers; still in user_init of %s for %lld s, or its tasks run "
+            "%s",
+            why->user_init,
+            waited,
+            without_us);
+    else
+        snprintf(ret_text,
+                 size,
+                 "slurmd answers; %u processes of the step run there %s",
+                 why->process_count,
+                 without_us);
+}
+
 static void slurmd_text(const struct gs_why *why,
                         int64_t waited_us,
                         char *ret_text,
@@ -36,13 +71,8 @@ static void slurmd_text(const struct gs_why *why,
                  (long long)why->mute_us / 1000000);
     else if (why->slurmd == GS_SLURMD_ALIVE && !why->step_known)
         snprintf(ret_text, size, "slurmd answers");
-    else if (why->slurmd == GS_SLURMD_ALIVE && why->process_count)
-        snprintf(
-            ret_text,
-            size,
-            "slurmd answers; %u processes of the step run there without us: plugin "
-            "not loaded there, of another version, or cut off from srun",
-            why->process_count);
+    else if (why->slurmd == GS_SLURMD_ALIVE && why->step_there)
+        step_text(why, waited, ret_text, size);
     else if (why->slurmd == GS_SLURMD_ALIVE && why->prolog)
         snprintf(ret_text, size, "slurmd answers; Prolog running for %lld s", waited);
     else if (why->slurmd == GS_SLURMD_ALIVE)
@@ -58,7 +88,7 @@ void gs_why_text(const struct gs_why *why,
                  char *ret_text,
                  size_t size)
 {
-    char slurmd[256];
+    char slurmd[320];
     const char *state = record(why);
 
     ret_text[0] = '\0';

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire.h"
+
 #define GS_WHY_REASON_SIZE 128
 
 /* How slurmd took a connection that was closed at once on our side. */
@@ -26,10 +28,12 @@ struct gs_why {
     char reason[GS_WHY_REASON_SIZE]; /* the admin's or Slurm's Reason, "" = none */
     enum gs_why_slurmd slurmd;
     int connect_errno;
-    int64_t mute_us;        /* how long it has not reacted */
-    bool step_known;        /* slurmd has answered whether the step is there */
-    uint32_t process_count; /* of the step on that node */
-    bool prolog;            /* a Prolog runs at the first step's launch here */
+    int64_t mute_us;               /* how long it has not reacted */
+    bool step_known;               /* slurmd has answered whether the step is there */
+    bool step_there;               /* its slurmstepd runs there */
+    uint32_t process_count;        /* of the step on that node */
+    char user_init[GS_NAMES_SIZE]; /* plugins that work before tasks are started */
+    bool prolog;                   /* a Prolog runs at the first step's launch here */
 };
 
 /* Writes the clause, such as "slurmd answers; Prolog running for 61 s". waited_us:

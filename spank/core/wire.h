@@ -25,6 +25,7 @@
 #define GS_NAME_SIZE 256
 #define GS_ADDR_SIZE 64
 #define GS_TEXT_SIZE 512
+#define GS_NAMES_SIZE 128 /* a few short names, "a, b" */
 #define GS_NO_RANK 0xffffffff
 #define GS_CANDIDATE_MAX 8
 
@@ -143,9 +144,11 @@ struct gs_state {
     uint32_t node_index;
     uint32_t rank;
     uint32_t pid;
-    uint8_t letter;   /* as in /proc/PID/stat */
-    char wchan[32];   /* where in the kernel it sleeps, "" = not known */
-    char command[32]; /* its name */
+    uint8_t letter;            /* as in /proc/PID/stat */
+    char wchan[32];            /* where in the kernel it sleeps, "" = not known */
+    char command[32];          /* its name */
+    char child[32];            /* name of a process that it has started, "" = none */
+    char ahead[GS_NAMES_SIZE]; /* plugins with a task_init before ours, "" = none */
 };
 
 /* What was found on a node's GPUs before the start. */
@@ -170,6 +173,7 @@ struct gs_arrival {
     uint32_t visible; /* GPUs the task can see, GS_NO_RANK: not restricted */
     uint32_t claim;   /* hash of what it believes about the step, 0 = nothing */
     uint32_t program; /* errno of executing the program here, 0 = it can be */
+    uint32_t apart; /* 1: its network namespace is not its node's, as in a container */
 };
 
 /* Growing output buffer; text and numbers are appended, errors stick. Zero it first,

@@ -1,4 +1,5 @@
-/* asked.c - for auto=gpu: does this srun ask for GPUs, or run in a job that has some?
+/* asked.c - what this srun was asked for beside the start: GPUs (auto=gpu), not to be
+ * waited for, to start another launcher's own processes.
  *
  * SPANK has no item for it before the launch, so the command line is read: only the
  * part before the program, whose own options may look alike. */
@@ -39,7 +40,23 @@ static bool is_gpu_option(const char *arg, const char *next)
     return strcmp(arg, "--gres") == 0 && next && strncmp(next, "gpu", 3) == 0;
 }
 
-bool gs_asked_for_gpus(void)
+/* getopt takes every beginning that no other option of srun has. */
+static bool is_async_option(const char *arg, const char *next)
+{
+    (void)next;
+    return strlen(arg) >= sizeof("--as") - 1
+           && strncmp(arg, "--async", strlen(arg)) == 0;
+}
+
+static bool is_external_option(const char *arg, const char *next)
+{
+    (void)next;
+    return strlen(arg) >= sizeof("--exte") - 1
+           && strncmp(arg, "--external-launcher", strlen(arg)) == 0;
+}
+
+/* Whether an argument of srun's own is such an option. */
+static bool has_option(bool (*is_it)(const char *arg, const char *next))
 {
     static char line[65536];
     int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -48,15 +65,30 @@ bool gs_asked_for_gpus(void)
 
     if (fd >= 0)
         close(fd);
-    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
-        if (getenv(variables[i]))
-            return true;
     /* getopt has stopped at the program: optind is its index. */
     for (int i = 0; i < optind && arg < line + (size > 0 ? size : 0); i++) {
         const char *next = arg + strlen(arg) + 1;
-        if (is_gpu_option(arg, next < line + size ? next : NULL))
+        if (is_it(arg, next < line + size ? next : NULL))
             return true;
         arg = next;
     }
     return false;
+}
+
+bool gs_asked_for_gpus(void)
+{
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+        if (getenv(variables[i]))
+            return true;
+    return has_option(is_gpu_option);
+}
+
+bool gs_asked_not_to_wait(void)
+{
+    return has_option(is_async_option);
+}
+
+bool gs_asked_for_launcher(void)
+{
+    return getenv("SLURM_EXTERNAL_LAUNCHER") || has_option(is_external_option);
 }

@@ -121,6 +121,7 @@ static void *ask(void *arg)
     char address[256];
     uint16_t port;
 
+    gs_neighbours("slurm_spank_user_init", true, why.user_init, sizeof(why.user_init));
     read_record(entry->name, &why, address, &port);
     knock(address, port, &why);
     pthread_mutex_lock(&lock);
@@ -131,8 +132,8 @@ static void *ask(void *arg)
     entry->why = why;
     pthread_mutex_unlock(&lock);
     if (why.slurmd == GS_SLURMD_ALIVE && protocol) {
-        why.process_count =
-            gs_slurm_processes(entry->name, entry->job_id, entry->step_id, protocol);
+        why.step_there = gs_slurm_processes(
+            entry->name, entry->job_id, entry->step_id, protocol, &why.process_count);
         why.step_known = true;
     }
     pthread_mutex_lock(&lock);

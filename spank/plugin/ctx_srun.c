@@ -42,7 +42,7 @@ static void note_status(int status, void *arg)
 
 static bool wanted(void)
 {
-    if (getenv("SLURM_EXTERNAL_LAUNCHER") || gs_switched_off)
+    if (gs_switched_off || gs_asked_for_launcher())
         return false;
     return gs_spec.on || gs_spec.auto_start == GS_AUTO_ALWAYS
            || (gs_spec.auto_start == GS_AUTO_GPU && gs_asked_for_gpus());
@@ -123,6 +123,9 @@ int gs_srun_post_opt(spank_t sp)
     done = getpid();
     if (gs_site_error.text[0])
         gs_options_refuse(&gs_site_error);
+    if (gs_asked_not_to_wait()) /* srun leaves at once: it cannot be the one to decide
+                                 */
+        gs_spec.rendezvous = GS_RENDEZVOUS_NODE;
     on_exit(note_status, NULL);
     open_rendezvous();
     return 0;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,6 +40,13 @@ static struct {
 struct gs_step *gs_stepd_step(void)
 {
     return stepd.active ? &stepd.step : NULL;
+}
+
+uint64_t gs_own_network(void)
+{
+    struct stat info;
+
+    return stat("/proc/self/ns/net", &info) < 0 ? 0 : info.st_ino;
 }
 
 void gs_slot_arrive(const struct gs_step *step, struct gs_slot *slot)
@@ -165,11 +173,13 @@ static int fill_conf(spank_t sp, const struct gs_rdzv *rdzv, struct gs_agentconf
     memcpy(conf->policy_path, gs_spec.conf, sizeof(conf->policy_path));
     conf->policy_optional = strcmp(gs_spec.conf, GS_POLICY_FILE) == 0;
     memcpy(conf->complaint, gs_site_error.text, sizeof(conf->complaint));
+    gs_neighbours("slurm_spank_task_init", false, conf->ahead, sizeof(conf->ahead));
     conf->ranks = stepd.ranks;
     fill_hold(&conf->hold);
     stepd.step.page = conf->page = gs_page_map(local);
     stepd.step.wake_fd = conf->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     stepd.step.stepd_pid = conf->stepd_pid = getpid();
+    stepd.step.network = gs_own_network();
     return conf->page && conf->wake_fd >= 0 ? 0 : -errno;
 }
 

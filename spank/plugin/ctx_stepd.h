@@ -13,11 +13,15 @@ struct gs_step {
     struct gs_page *page;
     int wake_fd;
     int stepd_pid;
+    uint64_t network; /* identity of its network namespace, 0 = not known */
     char report[GS_SPEC_PATH_SIZE + 64];
 };
 
 /* The step, or NULL when this slurmstepd runs no gang step. */
 struct gs_step *gs_stepd_step(void);
+
+/* Identity of the network namespace this process is in, 0 = not known (no /proc). */
+uint64_t gs_own_network(void);
 
 /* In a task: marks its slot, already filled in, as arrived and wakes the aggregator. */
 void gs_slot_arrive(const struct gs_step *step, struct gs_slot *slot);

@@ -279,8 +279,12 @@ static void find_granted(spank_t sp, struct gs_slot *slot)
             snprintf(slot->granted, sizeof(slot->granted), GS_NO_DEVICES);
 }
 
-static void fill_slot(spank_t sp, struct gs_slot *slot, const struct gs_envplan *plan)
+static void fill_slot(spank_t sp,
+                      const struct gs_step *step,
+                      struct gs_slot *slot,
+                      const struct gs_envplan *plan)
 {
+    uint64_t network = gs_own_network();
     int visible = -1;
 
     if (spank_getenv(sp,
@@ -296,6 +300,7 @@ static void fill_slot(spank_t sp, struct gs_slot *slot, const struct gs_envplan 
     atomic_store(&slot->visible, visible < 0 ? GS_NO_RANK : (uint32_t)visible);
     atomic_store(&slot->claim, claim_of(plan));
     atomic_store(&slot->program, (uint32_t)check_program(sp));
+    atomic_store(&slot->apart, network && step->network && network != step->network);
 }
 
 int gs_task_init(spank_t sp)
@@ -321,7 +326,7 @@ int gs_task_init(spank_t sp)
         refuse_plan(slot, "the task's environment cannot be read");
     if (plan.outcome == GS_PLAN_FAIL)
         refuse_plan(slot, plan.text);
-    fill_slot(sp, slot, &plan);
+    fill_slot(sp, step, slot, &plan);
     gs_envplan_clear(&plan);
     gs_slot_arrive(step, slot);
     wait_for_start(step, slot, parent);

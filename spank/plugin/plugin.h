@@ -72,8 +72,18 @@ uint16_t gs_slurm_slurmd_port(void);
 /* Whether nodes run a Prolog when a step is launched rather than at allocation. */
 bool gs_slurm_prolog_at_launch(void);
 
-/* asked.c: whether this srun's own command line or environment asks for GPUs. */
+/* neighbours.c: names of the other plugins of plugstack.conf, all or those listed
+ * before this one, that have a hook, such as "slurm_spank_task_init": "a, b", "" =
+ * none. What does not fit is left out. Waits for the loader's lock: not for a task,
+ * which may have been forked while it was taken. */
+void gs_neighbours(const char *hook, bool all, char *ret_names, size_t size);
+
+/* asked.c: whether this srun's own command line or environment asks for GPUs; not to
+ * wait for the step (--async); to start the daemons of another launcher, such as mpirun,
+ * which starts the tasks then (--external-launcher). */
 bool gs_asked_for_gpus(void);
+bool gs_asked_not_to_wait(void);
+bool gs_asked_for_launcher(void);
 
 /* userreport.c: the user's own copy of the report; where it went, "" = nowhere. */
 void gs_user_report(const struct gs_spec *spec,

@@ -61,10 +61,11 @@ static void make_id(union step_id *step, uint32_t job_id, uint32_t step_id)
 
 /* slurm_job_step_get_pids() would do, but prints an error when the step is not there,
  * and that it is not there is what is asked. */
-uint32_t gs_slurm_processes(const char *node,
-                            uint32_t job_id,
-                            uint32_t step_id,
-                            uint16_t protocol)
+bool gs_slurm_processes(const char *node,
+                        uint32_t job_id,
+                        uint32_t step_id,
+                        uint16_t protocol,
+                        uint32_t *ret_count)
 {
     job_step_stat_response_msg_t *found = NULL;
     union step_id step;
@@ -72,6 +73,7 @@ uint32_t gs_slurm_processes(const char *node,
     void *list, *all;
     const void *one;
     uint32_t count = 0;
+    bool there = false;
 
     make_id(&step, job_id, step_id);
     snprintf(name, sizeof(name), "%s", node);
@@ -80,6 +82,7 @@ uint32_t gs_slurm_processes(const char *node,
         all = slurm_list_iterator_create(list);
         while ((one = slurm_list_next(all))) {
             const void *pids = GS_SLURM_AT(const void *, one, gs_slurm_abi.stat_pids);
+            there = true;
             if (pids)
                 count += GS_SLURM_AT(uint32_t, pids, gs_slurm_abi.pids_count);
         }
@@ -87,7 +90,8 @@ uint32_t gs_slurm_processes(const char *node,
     }
     if (found)
         slurm_job_step_stat_response_msg_free(found);
-    return count;
+    *ret_count = count;
+    return there;
 }
 
 bool gs_slurm_layout_get(uint32_t job_id,

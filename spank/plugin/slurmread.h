@@ -28,12 +28,13 @@ struct gs_slurm_layout {
 /* Asks slurmctld; false where it does not know this one node. */
 bool gs_slurm_node(const char *name, struct gs_slurm_node *ret_node);
 
-/* Asks the node's slurmd how many processes it sees in the step; 0 also when the step
- * is not there. */
-uint32_t gs_slurm_processes(const char *node,
-                            uint32_t job_id,
-                            uint32_t step_id,
-                            uint16_t protocol);
+/* Asks the node's slurmd whether the step's slurmstepd is there, and how many processes
+ * it sees in the step. */
+bool gs_slurm_processes(const char *node,
+                        uint32_t job_id,
+                        uint32_t step_id,
+                        uint16_t protocol,
+                        uint32_t *ret_count);
 
 /* Asks slurmctld; false where it tells no layout. */
 bool gs_slurm_layout_get(uint32_t job_id,

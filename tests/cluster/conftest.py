@@ -88,6 +88,38 @@ def make_cluster(possible: None) -> Iterator[Factory]:  # noqa: ARG001  it skips
         one.down()
 
 
+@pytest.fixture(scope="module")
+def module_gang(plugin_cluster: Cluster) -> Iterator[Callable[[Spec], Gang]]:
+    """Run steps on a cluster that the tests of one file share: they leave it clean."""
+    made: list[tuple[Cluster, Watch]] = []
+
+    def make(spec: Spec) -> Gang:
+        own = replace(spec, name=unused_name(), plugin=plugin())
+        one = Cluster.up(slurmroot.placed(own))
+        made.append((one, Watch(one)))
+        return Gang(one, shared_folder(one), made[-1][1])
+
+    assert plugin_cluster.spec.plugin is not None
+    yield make
+    for one, watch in made:
+        watch.close()
+        one.down()
+
+
+@pytest.fixture
+def afresh() -> Iterator[Callable[[Gang], Gang]]:
+    """Another test's view of a shared cluster; after the test nothing is left on it."""
+    made: list[Gang] = []
+
+    def make(one: Gang) -> Gang:
+        made.append(Gang(one.cluster, shared_folder(one.cluster), one.watch))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.clean(30)
+
+
 @pytest.fixture
 def name(possible: None) -> Iterator[str]:  # noqa: ARG001  it skips
     """Name for a cluster that a test brings up by the command line."""
@@ -134,8 +166,8 @@ def gang(plugin_cluster: Cluster, watch: Watch) -> Iterator[Gang]:
 
 
 @pytest.fixture(scope="session")
-def saboteur(plugin_cluster: Cluster) -> Iterator[str]:
-    """Compile the neighbour that holds, ends or kills what it is told to."""
+def compiled(plugin_cluster: Cluster) -> Iterator[Callable[[str], str]]:
+    """Compile a neighbour for plugstack.conf; its line there."""
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("needs gcc (apt-get install gcc)")
@@ -143,13 +175,23 @@ def saboteur(plugin_cluster: Cluster) -> Iterator[str]:
     # Not in that cluster's folder: nodes with another root see only their own.
     folder = Path(tempfile.mkdtemp(dir="/var/tmp"))
     folder.chmod(0o755)
-    built = folder / "saboteur.so"
-    source = Path(__file__).with_name("saboteur.c")
     headers = slurmroot.include(folder)
-    command = [compiler, "-shared", "-fPIC", f"-I{headers}", "-o", str(built)]
-    subprocess.run([*command, str(source)], check=True, timeout=60)
-    yield f"required {built}"
+
+    def make(name: str) -> str:
+        built = folder / f"{name}.so"
+        source = Path(__file__).with_name(f"{name}.c")
+        command = [compiler, "-shared", "-fPIC", f"-I{headers}", "-o", str(built)]
+        subprocess.run([*command, str(source)], check=True, timeout=60)
+        return f"required {built}"
+
+    yield make
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def saboteur(compiled: Callable[[str], str]) -> str:
+    """Compile the neighbour that holds, ends or kills what it is told to."""
+    return compiled("saboteur")
 
 
 @pytest.fixture

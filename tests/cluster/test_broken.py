@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from pathlib import Path
@@ -97,6 +98,23 @@ def test_ctrl_z_of_srun_costs_nobody_the_start(sabotaged: Gang) -> None:
     elapse(4)
     running.send(signal.SIGCONT)
     late.touch()
+    check_started(gang, running.wait())
+    gang.clean()
+
+
+def test_rank_0s_node_may_be_slow_to_answer(sabotaged: Gang) -> None:
+    # As when every processor of it is busy: the kernel takes connections all the same.
+    gang, go_on = sabotaged, sabotaged.folder / "go-on"
+    command = ["srun", *EVERYBODY, "--gang-start=60", *gang.trace()]
+    running = gang.start(command, env=sabotage("post_opt", "2", f"hold={go_on}"))
+    gang.until_waiting(6)
+    stepd = victim(gang, "slurmstepd", "n1")
+    os.kill(stepd, signal.SIGSTOP)
+    try:
+        go_on.touch()
+        elapse(2)
+    finally:
+        os.kill(stepd, signal.SIGCONT)
     check_started(gang, running.wait())
     gang.clean()
 

@@ -126,7 +126,7 @@ def test_ranks_that_hang_before_the_barrier_are_named(sabotaged: Gang) -> None:
         env=sabotage("task_init", "5", f"hold={NEVER}"),
     )
     assert refusal(ran) == {"n3": ("4-5", "rank 5 not started")}
-    assert "still in another plugin's task_init or Slurm's set-up" in why(ran, "n3")
+    assert "still in task_init of saboteur or Slurm's set-up" in why(ran, "n3")
     assert "(3 nodes, 7 tasks were ready)" in ran.told[0]
     assert 2 <= ran.when("refused after") <= 2 + PATIENCE
     assert ran.seconds <= 2 + PATIENCE
@@ -145,7 +145,8 @@ def test_a_node_that_hangs_before_its_tasks_are_forked_is_named(
         env=sabotage("user_init", "1", f"hold={late}"),
     )
     assert refusal(ran) == {"n2": ("2-3", "never connected")}
-    assert why(ran, "n2").startswith("slurmd answers; it has not launched the step")
+    assert why(ran, "n2").startswith("slurmd answers; slurmstepd has started no task ")
+    assert why(ran, "n2").endswith(": is it in user_init of saboteur?")
     assert ran.seconds <= 2 + PATIENCE
     # It goes on now, and finds that nobody waits for it any more.
     late.touch()

@@ -160,6 +160,8 @@ MESSAGES = {
             "letter": st.integers(ord("A"), ord("z")),
             "wchan": line(32),
             "command": line(32),
+            "child": line(32),
+            "ahead": line(128),
         },
     ),
     "health": Message(

@@ -45,6 +45,10 @@ ALIVE: dict[str, object] = {"slurmd": lib.GS_SLURMD_ALIVE}
             ),
         ),
         (
+            ALIVE | {"step_known": True, "step_there": True, "prolog": True},
+            "slurmd answers; slurmstepd has started no task for 61 s",
+        ),
+        (
             ALIVE | {"step_known": True, "prolog": True},
             "slurmd answers; Prolog running for 61 s",
         ),
@@ -59,9 +63,21 @@ def test_each_fact_has_its_clause(facts: dict[str, object], said: str) -> None:
 
 
 def test_tasks_that_run_without_the_plugin_are_told() -> None:
-    said = clause(ALIVE | {"step_known": True, "process_count": 8, "prolog": True})
+    there = {"step_known": True, "step_there": True, "process_count": 8}
+    said = clause(ALIVE | there | {"prolog": True})
     assert "8 processes of the step run there without us" in said
     assert "Prolog" not in said, "it is over where tasks run"
+
+
+def test_a_plugin_that_works_before_the_tasks_is_asked_about() -> None:
+    there = ALIVE | {"step_known": True, "step_there": True, "user_init": b"pyxis, a"}
+    assert clause(there) == (
+        "slurmd answers; slurmstepd has started no task for 61 s: is it in user_init "
+        "of pyxis, a?"
+    )
+    # Its import is a process of the step; so would be a task that runs without us.
+    said = clause(there | {"process_count": 1})
+    assert "still in user_init of pyxis, a for 61 s, or its tasks run without" in said
 
 
 def test_a_reason_without_trouble_is_not_told() -> None:

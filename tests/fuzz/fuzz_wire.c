@@ -39,7 +39,7 @@ static void read_hello(const uint8_t *body, size_t size)
 
 static void read_arrivals(const uint8_t *body, size_t size)
 {
-    static struct gs_arrival arrivals[GS_BODY_MAX / 20];
+    static struct gs_arrival arrivals[GS_BODY_MAX / 24];
     struct gs_buffer buffer = {0};
     uint32_t node;
     int count = gs_arrivals_count(body, size, &node);

@@ -129,6 +129,13 @@ def add_up_options(made: Parser) -> None:
         metavar="WORD",
         help="a word of slurmd's command line, such as --slurmd-arg=-vv",
     )
+    add(
+        "--etc-file",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a file to put beside slurm.conf, such as gres.conf (may be repeated)",
+    )
 
 
 def up(options: argparse.Namespace) -> int:
@@ -148,6 +155,7 @@ def up(options: argparse.Namespace) -> int:
         plugin_args=tuple(options.plugin_arg),
         slurm_lines=tuple(options.slurm_conf_line),
         slurmd_args=tuple(options.slurmd_arg),
+        etc_files=tuple(options.etc_file),
     )
     signal.signal(signal.SIGTERM, terminated)
     problem = config.neighbour_problem(spec.nodes, None)

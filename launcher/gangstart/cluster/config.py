@@ -60,6 +60,8 @@ class Spec:
     plugin_args: tuple[str, ...] = ()
     slurm_lines: tuple[str, ...] = ()
     slurmd_args: tuple[str, ...] = ()
+    #: Files to copy beside slurm.conf: gres.conf, or a cgroup.conf of your own.
+    etc_files: tuple[str, ...] = ()
     #: Slurm's release line, such as (22, 5).
     release: Line = CGROUP_CAN_BE_DISABLED
     #: Who the daemons run as: "root", or an ordinary user's numeric id.
@@ -208,7 +210,6 @@ def settings(spec: Spec) -> list[tuple[str, str]]:
         ("SelectTypeParameters", "CR_Core"),
         ("ReturnToService", "2"),
         ("MpiDefault", "none"),
-        ("PlugStackConfig", spec.path("etc", "plugstack.conf")),
         ("NodeName", f"{spec.node_range} {hardware} State=UNKNOWN"),
         ("PartitionName", PARTITION),
     ]

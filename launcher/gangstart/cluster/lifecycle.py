@@ -111,6 +111,9 @@ def check(spec: Spec) -> Spec:
         raise config.refuse(
             f"--plugin {spec.plugin} is not a file: build the plugin, or --no-plugin"
         )
+    for source in spec.etc_files:
+        if not Path(source).is_file():
+            raise config.refuse(f"--etc-file {source} is not a file: name one")
     limit = neighbour_limit()
     problem = config.neighbour_problem(spec.nodes, limit)
     if problem is not None and limit is not None:
@@ -172,6 +175,8 @@ def prepare(spec: Spec) -> Spec:
         path = Path(spec.path("etc", name))
         path.write_text(render(spec))
         path.chmod(0o644)
+    for source in spec.etc_files:
+        shutil.copy(source, spec.path("etc", Path(source).name))
     return spec
 
 

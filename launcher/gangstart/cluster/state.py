@@ -166,8 +166,8 @@ def read(directory: Path) -> State | None:
     except FileNotFoundError:
         return None
     fields = raw.pop("spec")
-    for name in ("plugin_args", "slurm_lines", "slurmd_args", "binds"):
-        fields[name] = tuple(fields[name])
+    for name in ("plugin_args", "slurm_lines", "slurmd_args", "etc_files", "binds"):
+        fields[name] = tuple(fields.get(name, ()))
     fields["release"] = Line(*fields["release"])
     return State(spec=Spec(**fields), **raw)
 
