@@ -62,6 +62,11 @@ COMMANDS = (
         "the SPANK plugin's file for a Slurm, and one compiled for a newer Slurm",
     ),
     Command(
+        "doctor",
+        "gangstart.doctor.command:main",
+        "is gang start installed right, here and on every node",
+    ),
+    Command(
         "cluster",
         "gangstart.cluster.command:main",
         "a private multi-node Slurm on this machine, to try and test with",

@@ -13,16 +13,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gangstart import job
+from gangstart import job, plugstack
 from gangstart.errors import GangstartError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 SPOOL = Path("/run/gangstart")
-SLURM_DIRS = (Path("/etc/slurm"), Path("/run/slurm/conf"))
-PLUGIN = "spank_gangstart.so"
-INCLUDE_DEPTH = 8
 RIVALS_NAMED = 5
 COMPLETE_WITHIN = 128  # the flag stands in the first bytes
 
@@ -268,7 +265,7 @@ def places(
 
     Those are what this machine's plugstack.conf says, the spool and own copies.
     """
-    site = plugin_arguments()
+    site = plugstack.arguments()
     kept = archive or site.get("archive", "none")
     if archive and not Path(archive).is_dir():
         raise GangstartError(f"report: --archive {archive} is no folder", exit_code=2)
@@ -283,33 +280,3 @@ def places(
         denied=[],
         cluster=cluster or "",
     )
-
-
-def plugin_arguments() -> dict[str, str]:
-    """Arguments of our line in plugstack.conf; empty if it cannot be found here."""
-    conf = job.environ().get("SLURM_CONF", "")
-    folders = (Path(conf).parent,) if conf.startswith("/") else SLURM_DIRS
-    for folder in folders:
-        for words in plugstack_lines(folder / "plugstack.conf", INCLUDE_DEPTH):
-            if len(words) > 1 and Path(words[1]).name == PLUGIN:
-                pairs = (word.partition("=") for word in words[2:])
-                return {key: value for key, _, value in pairs}
-    return {}
-
-
-def plugstack_lines(path: Path, depth: int) -> Iterator[list[str]]:
-    """Lines of plugstack.conf as words, those of included files in their place."""
-    try:
-        text = path.read_text(errors="replace")
-    except OSError:
-        return
-    for line in text.splitlines():
-        words = line.partition("#")[0].split()
-        if len(words) > 1 and words[0] == "include":
-            pattern = str((path.parent / words[1]).absolute()).lstrip("/")
-            for included in (
-                sorted(Path("/").glob(pattern)) if pattern and depth else ()
-            ):
-                yield from plugstack_lines(included, depth - 1)
-        elif words:
-            yield words
