@@ -58,8 +58,16 @@ class Row(NamedTuple):
         return f"{self.path} line {self.number}"
 
 
-def rows(path: Path, depth: int = INCLUDE_DEPTH) -> Iterator[Row]:
-    """Every plugin's line in Slurm's order; a file that cannot be read has none."""
+ROOT = Path("/")
+
+
+def rows(
+    path: Path, depth: int = INCLUDE_DEPTH, *, root: Path = ROOT
+) -> Iterator[Row]:
+    """Every plugin's line in Slurm's order; a file that cannot be read has none.
+
+    `root` stands for / in include lines.
+    """
     try:
         text = path.read_text(errors="replace")
     except OSError:
@@ -67,16 +75,18 @@ def rows(path: Path, depth: int = INCLUDE_DEPTH) -> Iterator[Row]:
     for number, line in enumerate(text.splitlines(), 1):
         words = tuple(line.partition("#")[0].split())
         if len(words) > 1 and words[0] == INCLUDE:
-            for included in included_by(path, words[1]) if depth else ():
-                yield from rows(included, depth - 1)
+            for included in included_by(path, words[1], root=root) if depth else ():
+                yield from rows(included, depth - 1, root=root)
         elif words:
             yield Row(path, number, words)
 
 
-def included_by(path: Path, pattern: str) -> list[Path]:
+def included_by(path: Path, pattern: str, *, root: Path = ROOT) -> list[Path]:
     """Files that an include line of a file stands for, in order."""
-    wanted = str((path.parent / pattern).absolute()).lstrip("/")
-    return sorted(Path("/").glob(wanted)) if wanted else []
+    if not pattern.startswith("/"):
+        pattern = str((path.parent / pattern).absolute().relative_to(root))
+    wanted = pattern.lstrip("/")
+    return sorted(root.glob(wanted)) if wanted else []
 
 
 def ours(found: Iterable[Row]) -> list[Row]:

@@ -1,0 +1,189 @@
+"""``gangstart plugin install``: the plugin in place, and its line in plugstack.conf."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import gangstart
+from gangstart import core, job, plugstack
+from gangstart.doctor import facts
+from gangstart.doctor.site import line_of
+from gangstart.doctor.tools import Commands
+from gangstart.errors import GangstartError
+from gangstart.plugin import apply, place, plan
+from gangstart.usage import Parser
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping, Sequence
+
+    from gangstart.doctor.tools import Tools
+    from gangstart.plugin.place import Place
+    from gangstart.plugin.plan import Change
+
+EXIT_USAGE = 2
+PROBE_S = 15.0
+
+
+def add_place(made: Parser) -> None:
+    """Give a parser the options that say where things are."""
+    add = made.add_argument
+    add("--conf-dir", default="", metavar="DIR", help="folder of plugstack.conf")
+    add("--root", default="/", metavar="DIR", help="the image of another machine")
+    add("--dry-run", action="store_true", help="show what would be done")
+
+
+def parser() -> Parser:
+    """Build the command line of this verb."""
+    made = Parser(
+        prog="gangstart plugin install",
+        description="Copy spank_gangstart.so and gangstart-probe, and name the plugin "
+        "in plugstack.conf.d/gangstart.conf, after plugins that start containers. Run "
+        "again it changes nothing; given KEY=VALUE it changes that key. Compute nodes "
+        "need the two files and the line, nothing else.",
+        epilog="KEY=VALUE are the keys of plugstack.conf: see spank_gangstart(8).",
+    )
+    add = made.add_argument
+    add("arguments", nargs="*", metavar="KEY=VALUE", help="as in plugstack.conf")
+    add("--libdir", default="", metavar="DIR", help="where the two files go (PluginDir)")
+    add("--plugin", metavar="PATH", help="the .so to install (gangstart plugin path)")
+    add("--release", default="", metavar="YY.MM", help="Slurm's, if it is not here")
+    add("--files-only", action="store_true", help="leave plugstack.conf alone")
+    add("--replace", action="store_true", help="take over files of somebody else")
+    add_place(made)
+    return made
+
+
+def main(argv: list[str]) -> int:
+    """Install, or show what would be."""
+    options = parser().parse_args(argv)
+    return install(options, Commands(), job.environ())
+
+
+def install(
+    options: argparse.Namespace, tools: Tools, env: Mapping[str, str]
+) -> int:
+    """Plan, show, do."""
+    site = read_arguments(options.arguments)
+    wanted = place.Wanted(
+        options.root, options.conf_dir, options.libdir, options.release
+    )
+    where = place.find(wanted, tools, env)
+    files = read_files(options.plugin, where)
+    check_line(files, where, tools, env)
+    record = apply.load(where)
+    changes = plan.changes(where, files, site, record.files)
+    if options.files_only:
+        changes = [one for one in changes if one.mode == plan.PROGRAM]
+    refuse_foreign(changes, record, replace=options.replace)
+    show(changes, dry=options.dry_run)
+    if not options.dry_run:
+        remember_include(where, changes, record)
+        apply.carry_out(where, changes, record)
+    advise(where, changes)
+    return 0
+
+
+def read_arguments(words: Sequence[str]) -> dict[str, str]:
+    """Read KEY=VALUE of the command line; the core says what is allowed."""
+    try:
+        core.parse_spec("off", arguments=words)
+    except GangstartError as error:
+        raise GangstartError(f"plugin: {error.message}", exit_code=EXIT_USAGE) from None
+    return dict(word.partition("=")[::2] for word in words)
+
+
+def read_files(given: str | None, where: Place) -> plan.Files:
+    """Read what is to be installed."""
+    package = Path(gangstart.__file__).parent
+    plugin = Path(given) if given else package / plugstack.PLUGIN
+    template = (package / "plugin" / plan.CONF).read_text()
+    commented = f"optional {plugstack.PLUGIN}\n"
+    return plan.Files(
+        plugin=plugin.read_bytes(),
+        probe=(package / plan.PROBE).read_bytes(),
+        template=template.replace(f"\n{commented}", f"\noptional {where.named}\n"),
+    )
+
+
+def check_line(
+    files: plan.Files, where: Place, tools: Tools, env: Mapping[str, str]
+) -> None:
+    """Refuse a plugin that this Slurm would not load."""
+    told = facts_of(files.plugin, tools, env)
+    built = line_of(told.one("plugin_slurm"))
+    if not built:
+        raise GangstartError("plugin: the file is no SPANK plugin: name another --plugin")
+    if where.line and built != where.line:
+        raise GangstartError(
+            f"plugin: the file is for Slurm {built}, and here is {where.line}: Slurm "
+            "loads only its own release's; gangstart plugin build compiles one"
+        )
+
+
+def facts_of(plugin: bytes, tools: Tools, env: Mapping[str, str]) -> facts.Facts:
+    """Ask the probe for which Slurm a plugin is."""
+    probe = Path(gangstart.__file__).with_name(plan.PROBE)
+    descriptor = os.memfd_create("plugin", 0)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(plugin)
+        file.flush()
+        path = f"/proc/{os.getpid()}/fd/{descriptor}"
+        argv = [str(probe), "--facts", "--plugin", path]
+        answer = tools.run(argv, PROBE_S, env)
+    return facts.parse("here", answer.out)
+
+
+def refuse_foreign(
+    changes: Sequence[Change], record: apply.Record, *, replace: bool
+) -> None:
+    """Refuse to overwrite a program that this command did not write."""
+    for one in changes:
+        foreign = one.old is not None and one.path not in record.files
+        if one.mode == plan.PROGRAM and one.needed and foreign and not replace:
+            raise GangstartError(
+                f"plugin: {one.path} was not written by this command (a package, or "
+                "somebody by hand): --replace takes it over, --libdir DIR puts ours "
+                "elsewhere"
+            )
+
+
+def show(changes: Sequence[Change], *, dry: bool) -> None:
+    """Print what changes."""
+    for one in changes:
+        lines = plan.describe(one) if one.needed else [f"{one.path}: unchanged"]
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+    if dry:
+        sys.stdout.write("nothing was changed (--dry-run)\n")
+
+
+def remember_include(
+    where: Place, changes: Sequence[Change], record: apply.Record
+) -> None:
+    """Note the line that plugstack.conf gets; one that was there is not ours."""
+    for one in changes:
+        if one.path != where.stack or not one.needed:
+            continue
+        was = set((one.old or b"").decode(errors="surrogateescape").splitlines())
+        now = (one.new or b"").decode(errors="surrogateescape").splitlines()
+        (added,) = [line for line in now if line not in was]
+        own = record.includes.get(one.path)
+        if own in was or not any(plan.OWN_LINE.match(line) for line in was):
+            record.includes[one.path] = added.strip()
+
+
+def advise(where: Place, changes: Sequence[Change]) -> None:
+    """Say what is left to do."""
+    rows = [
+        "steps use it at once; restart slurmd for its prolog and epilog hooks",
+        f"login and compute nodes need {where.libdir}/{plugstack.PLUGIN}, "
+        f"{plan.PROBE} beside it and {where.stack}; compute nodes need no Python",
+        "gangstart doctor --nodes all looks whether it is right everywhere",
+    ]
+    if where.configless:
+        rows[1:1] = ["configless: scontrol reconfigure hands plugstack.conf out"]
+    if any(one.needed for one in changes):
+        sys.stdout.write("".join(f"next: {row}\n" for row in rows))
