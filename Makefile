@@ -1,6 +1,6 @@
 # Verbs only; what they do is in scripts/. Extra pytest arguments: make test ARGS="-k report"
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo bench lint asan fuzz clean
+.PHONY: help setup build roots test demo bench lint asan fuzz clean
 ARGS ?=
 SECONDS ?= 60
 
@@ -12,6 +12,9 @@ setup: ## install what is missing here: Debian packages, .venv, the C parts, the
 
 build: ## compile the C core and the plugin again if their sources changed
 	@scripts/setup.sh packages python build
+
+roots: ## folders with newer Slurm releases, for cluster up --root: make roots ARGS="24.11"
+	@scripts/setup.sh packages && scripts/roots.sh $(ARGS)
 
 test: setup ## setup, then every test, those on a private Slurm cluster too
 	@.venv/bin/python -m pytest $(ARGS)

@@ -29,6 +29,7 @@ slurmd        cmd:slurmd                     the private cluster's nodes
 slurm-client  cmd:srun                       srun, sbatch, scontrol
 munge         cmd:munged                     the private cluster's authentication
 iproute2      cmd:ip                         network namespaces as nodes
+mmdebstrap    cmd:mmdebstrap                 folders with other Slurm releases
 nftables      cmd:nft                        tests of networks that lose packets
 "
 LINT_PACKAGES="

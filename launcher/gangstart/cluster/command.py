@@ -90,6 +90,15 @@ def add_up_options(made: Parser) -> None:
     add("-n", dest="nodes", type=int, default=4, metavar="NODES", help="how many [4]")
     add("--cpus", type=int, default=8, metavar="N", help="CPUs each node claims [8]")
     add("--dir", default="", metavar="DIR", help="where its files go (a new directory)")
+    add("--root", default="", metavar="DIR", help="run the Slurm in this folder")
+    add(
+        "--bind",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="with --root: a path of this machine that the nodes see too (may be "
+        "repeated; homes, Python and this package are)",
+    )
     plugin = made.add_mutually_exclusive_group()
     plugin.add_argument("--plugin", metavar="PATH", help="the plugin [the one built]")
     plugin.add_argument("--no-plugin", action="store_true", help="a bare Slurm")
@@ -130,6 +139,8 @@ def up(options: argparse.Namespace) -> int:
         directory=os.path.abspath(options.dir) if options.dir else "",  # noqa: PTH100  keeps symlinks, to be named as typed
         nodes=options.nodes,
         cpus=options.cpus,
+        root=options.root,
+        binds=tuple(options.bind),
         plugin=None if options.no_plugin else options.plugin or built,
         plugin_mode=options.plugin_mode,
         plugin_args=tuple(options.plugin_arg),

@@ -63,6 +63,10 @@ class Spec:
     release: tuple[int, int] = CGROUP_CAN_BE_DISABLED
     #: Who the daemons run as: "root", or an ordinary user's numeric id.
     owner: str = "root"
+    #: The folder whose programs the nodes run; "" is this machine's own.
+    root: str = ""
+    #: Paths of this machine that nodes with another root see too.
+    binds: tuple[str, ...] = ()
     #: Where the programs were looked for when the cluster came up.
     search_path: str = ""
 
@@ -114,18 +118,18 @@ def check_range(option: str, value: int, largest: int) -> int:
     raise refuse(f"{option} {value} is out of range: 1 to {largest}")
 
 
-def check_directory(directory: str) -> str:
+def check_directory(directory: str, option: str = "--dir") -> str:
     """Return an absolute directory that every node can share."""
     path = PurePosixPath(directory)
     if ".." in path.parts or not DIRECTORY.fullmatch(directory):
         raise refuse(
-            f"--dir {directory!r} is not usable: an absolute path of letters, digits "
-            "and '_./+@-' (Slurm's files cannot quote others), without '..'"
+            f"{option} {directory!r} is not usable: an absolute path of letters, "
+            "digits and '_./+@-' (Slurm's files cannot quote others), without '..'"
         )
     for private in PRIVATE_DIRECTORIES:
         if path.is_relative_to(private):
             raise refuse(
-                f"--dir {directory} lies below {private}, and each node has its own "
+                f"{option} {directory} lies below {private}, and each node has its own "
                 f"{private}: choose a directory elsewhere, such as /var/tmp/gangstart"
             )
     return str(path)

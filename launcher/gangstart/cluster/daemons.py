@@ -10,7 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from gangstart.cluster import space
+from gangstart import job
+from gangstart.cluster import newroot, space
 from gangstart.cluster.config import HEAD, MUNGE_SOCKET, parse_release
 from gangstart.errors import GangstartError
 
@@ -32,6 +33,7 @@ PACKAGES = "slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
 #: Ordinary users rarely have these in PATH.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 EXIT_NO_EXEC = 127
+ROOTS_HINT = "name a folder that holds a whole Slurm (make roots prints some)"
 QUERY_SECONDS = 10.0
 
 
@@ -43,22 +45,39 @@ class Daemon(NamedTuple):
     argv: tuple[str, ...]
 
 
-def find_tools(path: str) -> dict[str, str]:
-    """Full path of every program a cluster needs, or the line that installs them."""
-    found = {tool: shutil.which(tool, path=path) for tool in TOOLS}
+def find_tools(path: str, root: str = "") -> dict[str, str]:
+    """Full path of every program a cluster needs, or the line that installs them.
+
+    With another root, the paths are as seen in it.
+    """
+    found = {tool: find_tool(tool, path, root) for tool in TOOLS}
     missing = [tool for tool, where in found.items() if where is None]
     if missing:
+        inside = f" in {root}" if root else ""
         raise GangstartError(
-            f"cluster: {', '.join(missing)} not found: apt-get install {PACKAGES}"
+            f"cluster: {', '.join(missing)} not found{inside}: "
+            + (ROOTS_HINT if root else f"apt-get install {PACKAGES}")
         )
     return {tool: where for tool, where in found.items() if where is not None}
 
 
-def release(slurmd: str) -> tuple[int, int]:
+def find_tool(tool: str, path: str, root: str) -> str | None:
+    """Full path of one program, None if there is none.
+
+    A link in another root may point to where only that root has something.
+    """
+    if not root:
+        return shutil.which(tool, path=path)
+    places = (f"{folder}/{tool}" for folder in SYSTEM_PATH.split(":"))
+    return next((place for place in places if os.path.lexists(root + place)), None)
+
+
+def release(slurmd: str, root: str = "") -> tuple[int, int]:
     """Ask slurmd for its release line."""
+    ask = [slurmd, "-V"]
     try:
         done = subprocess.run(
-            [slurmd, "-V"],
+            job.module_argv(newroot.MODULE, root, *ask) if root else ask,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -67,6 +86,10 @@ def release(slurmd: str) -> tuple[int, int]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise GangstartError(f"cluster: {slurmd} -V fails: {error}") from None
+    if done.returncode != 0:
+        raise GangstartError(
+            f"cluster: {root}{slurmd} -V fails: {done.stderr.strip() or 'no output'}"
+        )
     return parse_release(done.stdout)
 
 

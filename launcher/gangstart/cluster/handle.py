@@ -144,7 +144,7 @@ class Cluster:
             raise GangstartError(
                 f"cluster {self.spec.name}: slurmd runs on {node} already"
             )
-        tools = daemons.find_tools(self.spec.search_path)
+        tools = daemons.find_tools(self.spec.search_path, self.spec.root)
         daemon = daemons.slurmd(self.spec, tools, node)
         # Without -D it puts itself into the background, out of this process's hands.
         argv = [word for word in daemon.argv if word != "-D"]

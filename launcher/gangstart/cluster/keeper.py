@@ -97,7 +97,7 @@ class Keeper:
         """Take over the state that `up` wrote."""
         self.state = current
         self.spec = current.spec
-        self.tools = daemons.find_tools(self.spec.search_path)
+        self.tools = daemons.find_tools(self.spec.search_path, self.spec.root)
         self.children: dict[int, str] = {}
         self.end = time.monotonic() + deadline_seconds(self.spec.nodes)
 

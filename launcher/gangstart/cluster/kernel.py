@@ -14,6 +14,10 @@ MS_NODEV = 0x4
 MS_BIND = 0x1000
 MS_REC = 0x4000
 MS_SLAVE = 0x80000
+MNT_DETACH = 0x2
+#: System call number; libc has no function for it.
+PIVOT_ROOT = {"x86_64": 155, "ppc64le": 203, "s390x": 217}
+PIVOT_ROOT_ELSEWHERE = 41
 PR_SET_NAME = 15
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -53,6 +57,18 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 def bind(source: str, target: str) -> None:
     """Show `source` at `target` as well."""
     mount(source, target, "", MS_BIND)
+
+
+def pivot_root(fresh: str, old: str) -> None:
+    """Make `fresh` the root of this mount namespace, and mount the old one on `old`."""
+    number = PIVOT_ROOT.get(os.uname().machine, PIVOT_ROOT_ELSEWHERE)
+    result = _LIBC.syscall(ctypes.c_long(number), fresh.encode(), old.encode())
+    _check(result, "pivot_root")
+
+
+def detach(point: str) -> None:
+    """Unmount what is mounted there, and all below it, once nobody uses it."""
+    _check(_LIBC.umount2(point.encode(), MNT_DETACH), f"umount {point}")
 
 
 def become_subreaper() -> None:

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import gangstart
 from gangstart import job
-from gangstart.cluster import config, daemons, keeper, removal, space, state
+from gangstart.cluster import (
+    config,
+    daemons,
+    keeper,
+    newroot,
+    removal,
+    space,
+    state,
+)
 from gangstart.cluster.state import State
 from gangstart.errors import GangstartError
 
@@ -46,7 +54,9 @@ def up(spec: Spec, progress: Callable[[str], None]) -> State:
         )
     path = os.pathsep.join([job.environ().get("PATH", ""), daemons.SYSTEM_PATH])
     spec = replace(check(spec), owner=owner(), search_path=path)
-    spec = replace(spec, release=daemons.release(daemons.find_tools(path)["slurmd"]))
+    spec = rooted(spec) if spec.root else spec
+    tools = daemons.find_tools(path, spec.root)
+    spec = replace(spec, release=daemons.release(tools["slurmd"], spec.root))
     try:
         directory = state.claim(state.base(), spec.name, spec.directory)
     except FileExistsError:
@@ -95,6 +105,20 @@ def check(spec: Spec) -> Spec:
     if problem is not None and limit is not None:
         raise config.refuse(problem)
     return spec
+
+
+def rooted(spec: Spec) -> Spec:
+    """Return the spec with the root's real path and all that is shown in it."""
+    root = config.check_directory(os.path.realpath(spec.root), "--root")
+    if not Path(root).is_dir():
+        raise config.refuse(f"--root {spec.root} is not a folder: {daemons.ROOTS_HINT}")
+    binds = tuple(os.path.realpath(path) for path in spec.binds)
+    for path in binds:
+        config.check_directory(path, "--bind")
+        if not Path(path).exists():
+            raise config.refuse(f"--bind {path} is not there: name what exists")
+    home = job.environ().get("HOME", "")
+    return replace(spec, root=root, binds=(*newroot.lent(home), *binds))
 
 
 def neighbour_limit() -> int | None:

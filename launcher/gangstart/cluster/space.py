@@ -11,7 +11,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gangstart.cluster import kernel, net
+from gangstart.cluster import kernel, net, newroot
 from gangstart.cluster.config import HEAD, HEAD_ADDRESS, PREFIX_LENGTH, SPOOL, address
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ def build(spec: Spec) -> dict[str, dict[str, int]]:
         shared["user"] = hold("user")
     kernel.unshare(kernel.CLONE_NEWNS)
     kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_SLAVE)
+    if spec.root:
+        newroot.move(spec)
     outside = hold("mnt")
     spaces = {HEAD: shared | create(spec, HEAD, outside)}
     with net.Link() as switch:

@@ -165,7 +165,7 @@ def read(directory: Path) -> State | None:
     except FileNotFoundError:
         return None
     fields = raw.pop("spec")
-    for name in ("plugin_args", "slurm_lines", "slurmd_args", "release"):
+    for name in ("plugin_args", "slurm_lines", "slurmd_args", "release", "binds"):
         fields[name] = tuple(fields[name])
     return State(spec=Spec(**fields), **raw)
 
