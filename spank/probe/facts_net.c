@@ -1,14 +1,16 @@
 /* facts_net.c - interfaces, and whether somebody can be reached; see facts.h. */
 #include <errno.h>
+#include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "clock_private.h"
 #include "facts.h"
-#include "gpusys_private.h"
 #include "iface.h"
 #include "net_private.h"
 
@@ -16,21 +18,30 @@
 #define GREETING 128
 #define MS 1000
 
+/* By the kernel, not by /sys, which may show the network of whoever mounted it. */
+static int mtu_of(const char *name)
+{
+    struct ifreq ask;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), mtu = -1;
+
+    memset(&ask, 0, sizeof(ask));
+    snprintf(ask.ifr_name, sizeof(ask.ifr_name), "%.15s", name);
+    if (fd >= 0 && ioctl(fd, SIOCGIFMTU, &ask) == 0)
+        mtu = ask.ifr_mtu;
+    if (fd >= 0)
+        close(fd);
+    return mtu;
+}
+
 static void print_ifaces(const struct gs_iface *ifaces, int count)
 {
-    for (int i = 0; i < count; i++) {
-        char path[GS_SYS_PATH], mtu[GS_SYS_TEXT] = "?";
-
-        snprintf(path, sizeof(path), "/sys/class/net/%.60s/mtu", ifaces[i].name);
-        if (!strchr(ifaces[i].name, '/'))
-            gs_sys_read(path, mtu, sizeof(mtu));
+    for (int i = 0; i < count; i++)
         gs_fact("iface",
-                "%s %s %s %s",
+                "%s %s %s %d",
                 ifaces[i].name,
                 ifaces[i].address,
                 ifaces[i].up ? "up" : "down",
-                mtu);
-    }
+                mtu_of(ifaces[i].name));
 }
 
 /* Waits until a descriptor is ready. 0 or -errno. */

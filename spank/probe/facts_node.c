@@ -13,6 +13,7 @@
 #include <sys/statvfs.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock_private.h"
@@ -50,6 +51,18 @@ void gs_facts_of_limits(const struct gs_facts_ask *ask)
     gs_fact("rdma", "%d", count);
 }
 
+/* Whether a process is on another machine that shares this kernel: a container's or a
+ * private cluster's. One that must not be looked at counts as here. */
+static bool is_elsewhere(const char *pid)
+{
+    char path[PATH_SIZE];
+    struct stat theirs, ours;
+
+    snprintf(path, sizeof(path), "/proc/%.20s/ns/net", pid);
+    return stat(path, &theirs) == 0 && stat("/proc/self/ns/net", &ours) == 0
+           && theirs.st_ino != ours.st_ino;
+}
+
 /* Whether the process is the slurmd of the node that is asked for: several run on one
  * machine where each was given its name with -N. */
 static bool is_slurmd(const char *pid, const char *node)
@@ -60,7 +73,8 @@ static bool is_slurmd(const char *pid, const char *node)
     ssize_t size;
 
     snprintf(path, sizeof(path), "/proc/%.20s/comm", pid);
-    if (gs_sys_read(path, text, sizeof(text)) < 0 || strcmp(text, "slurmd") != 0)
+    if (gs_sys_read(path, text, sizeof(text)) < 0 || strcmp(text, "slurmd") != 0
+        || is_elsewhere(pid))
         return false;
     snprintf(path, sizeof(path), "/proc/%.20s/cmdline", pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -74,13 +88,15 @@ static bool is_slurmd(const char *pid, const char *node)
     return size > 0;
 }
 
-/* Seconds since 1970 at which a process began. */
+/* Seconds since 1970 at which a process began, -1 = cannot be told. Counted back from
+ * now: the boot time that /proc/stat tells does not follow a clock that is set. */
 static long long began(const char *pid)
 {
     static char text[ARGUMENTS];
     char path[PATH_SIZE];
     const char *at;
-    unsigned long long ticks = 0, boot = 0;
+    unsigned long long ticks = 0;
+    struct timespec up;
 
     snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
     if (gs_sys_read(path, text, sizeof(text)) < 0 || !(at = strrchr(text, ')')))
@@ -88,15 +104,11 @@ static long long began(const char *pid)
     /* Field 22; the one after the name is number 3. */
     for (int field = 3; field <= 22 && at; field++)
         at = strchr(at + 1, ' ');
-    if (!at || sscanf(at, " %llu", &ticks) != 1)
+    if (!at || sscanf(at, " %llu", &ticks) != 1 || clock_gettime(CLOCK_BOOTTIME, &up))
         return -1;
-    FILE *stat = fopen("/proc/stat", "re");
-    while (stat && fgets(text, sizeof(text), stat))
-        if (sscanf(text, "btime %llu", &boot) == 1)
-            break;
-    if (stat)
-        fclose(stat);
-    return boot ? (long long)(boot + ticks / (unsigned long)sysconf(_SC_CLK_TCK)) : -1;
+    return (gs_clock_wall_us() - (int64_t)up.tv_sec * 1000000 - up.tv_nsec / 1000)
+               / 1000000
+           + (long long)(ticks / (unsigned long)sysconf(_SC_CLK_TCK));
 }
 
 static void print_slurmd_limits(const char *pid)

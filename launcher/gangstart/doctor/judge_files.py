@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 GROUP_OR_OTHERS_WRITE = 0o022
 SHORT = 12
+#: Both times are whole seconds, and a process's start is counted back from now.
+SLACK_S = 2
 TOLD_AS_MISSING = "missing"
 
 
@@ -146,7 +148,7 @@ def restarted_of(told: Facts) -> tuple[str, str]:
     began = told.number("slurmd_began")
     if began is None or began < 0:
         return "unknown", "slurmd's process cannot be seen there"
-    newer = sorted(path for path, when in told.changed.items() if when > began)
+    newer = sorted(path for path, when in told.changed.items() if when > began + SLACK_S)
     if newer:
         return "warn", f"slurmd was started before {', '.join(newer)} changed"
     if not told.changed:
