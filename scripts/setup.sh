@@ -1,7 +1,7 @@
 #!/bin/sh
 # setup.sh - brings this machine and this checkout to where every make verb works.
-# Usage: setup.sh [packages] [lint-packages] [python] [build] [demo]
-#        (default: packages python build demo; lint-packages is for make lint)
+# Usage: setup.sh [packages] [lint-packages] [deb-packages] [rpm-packages] [python] [build] [demo]
+#        (default: packages python build demo; the others are for make lint, deb and rpm)
 # Knobs: PYTHON=python3.12, GANGSTART_NO_PLUGIN=1 (no Slurm headers: Python part only),
 #        GANGSTART_SLURM_INCLUDE=DIR (Slurm installed elsewhere); CC and CFLAGS count too.
 # On failure: the failing command and all it printed, exit 1. What was done stays; run it
@@ -36,6 +36,18 @@ LINT_PACKAGES="
 cppcheck      cmd:cppcheck                   static analysis; the other linters come from PyPI
 clang         cmd:clang                      make fuzz
 libclang-rt-14-dev  clang:fuzzer             libFuzzer, of the clang of Debian 12
+"
+
+DEB_PACKAGES="
+debhelper     cmd:dh                         make deb
+dh-python     cmd:dh_python3                 make deb: byte-compiles on installation
+dpkg-dev      cmd:dpkg-buildpackage          make deb
+fakeroot      cmd:fakeroot                   make deb
+lintian       cmd:lintian                    checks what make deb made
+"
+RPM_PACKAGES="
+rpm           cmd:rpmbuild                   make rpm
+rpmlint       cmd:rpmlint                    checks what make rpm made
 "
 
 say() {
@@ -173,6 +185,14 @@ step_lint_packages() {
     install_packages "$LINT_PACKAGES"
 }
 
+step_deb_packages() {
+    install_packages "$DEB_PACKAGES"
+}
+
+step_rpm_packages() {
+    install_packages "$RPM_PACKAGES"
+}
+
 step_python() {
     if [ -e "$VENV" ] && ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
         say "$VENV no longer runs (its Python is gone, or it was left half made): again"
@@ -234,6 +254,8 @@ run() {
     case $1 in
     packages) step_packages ;;
     lint-packages) step_lint_packages ;;
+    deb-packages) step_deb_packages ;;
+    rpm-packages) step_rpm_packages ;;
     python)
         # A Python that was upgraded or removed leaves a link to nowhere.
         [ -x "$VENV/bin/python" ] || rm -f "$VENV"/.setup-*
@@ -245,7 +267,7 @@ run() {
         once build "$key"
         ;;
     demo) once demo "$(venv_key)" ;;
-    *) die "unknown step '$1': packages, lint-packages, python, build or demo" ;;
+    *) die "unknown step '$1': packages, lint-packages, deb-packages, rpm-packages, python, build or demo" ;;
     esac
 }
 

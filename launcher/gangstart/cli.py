@@ -67,6 +67,11 @@ COMMANDS = (
         "is gang start installed right, here and on every node",
     ),
     Command(
+        "completion",
+        "gangstart.completion:main",
+        "completion of this command for bash or zsh",
+    ),
+    Command(
         "cluster",
         "gangstart.cluster.command:main",
         "a private multi-node Slurm on this machine, to try and test with",

@@ -63,10 +63,9 @@ def seconds(text: str) -> float:
     return value
 
 
-def parse(argv: list[str], env: Mapping[str, str]) -> Asked:
-    """Read the command line; the program starts after --."""
-    own, dashes, program = split(argv)
-    parser = Parser(
+def parser() -> Parser:
+    """Build the command line of this verb."""
+    made = Parser(
         prog="gangstart run",
         usage="gangstart run [SPEC] [--grace SECONDS] [--keep-mpi | --in-process] "
         "-- COMMAND …",
@@ -75,25 +74,32 @@ def parse(argv: list[str], env: Mapping[str, str]) -> Asked:
         epilog=EPILOG.format(keys=core.spec_help().rstrip()),
         formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument("spec", nargs="?", metavar="SPEC", help="how to start")
-    parser.add_argument(
+    made.add_argument("spec", nargs="?", metavar="SPEC", help="how to start")
+    made.add_argument(
         "--grace", type=seconds, default=GRACE_S, metavar="SECONDS",
         help="from SIGTERM to SIGKILL when the ranks are ended (default: 30)",
     )  # fmt: skip
-    parser.add_argument(
+    made.add_argument(
         "--keep-mpi",
         action="store_true",
         help="leave the launcher's PMI and MPI variables in COMMAND's environment",
     )
-    parser.add_argument(
+    made.add_argument(
         "--in-process",
         action="store_true",
         help="COMMAND is a Python script, or -m and a module, that uses mpi4py itself: "
         "run it in the interpreter that did the start, MPI still initialised",
     )
-    found = parser.parse_args(own)
+    return made
+
+
+def parse(argv: list[str], env: Mapping[str, str]) -> Asked:
+    """Read the command line; the program starts after --."""
+    own, dashes, program = split(argv)
+    line = parser()
+    found = line.parse_args(own)
     if not dashes or not program:
-        parser.error("say what to run after --: gangstart run [SPEC] -- COMMAND …")
+        line.error("say what to run after --: gangstart run [SPEC] -- COMMAND …")
     specs = [env.get("SLURM_GANG_START") or "on", found.spec or "on"]
     return Asked(
         core.parse_spec(*specs), found.grace, found.keep_mpi, found.in_process, program
