@@ -20,7 +20,8 @@ cp NEWS LICENSE "$BUILD/gangstart-$VERSION/"
 scripts/stage.sh "$BUILD/stage" /usr/lib/python3/dist-packages
 (
     cd "$BUILD/gangstart-$VERSION"
-    GANGSTART_STAGE=$ROOT/$BUILD/stage dpkg-buildpackage --build=binary --no-sign >../log 2>&1
+    DEB_BUILD_OPTIONS=noautodbgsym GANGSTART_STAGE=$ROOT/$BUILD/stage \
+        dpkg-buildpackage --build=binary --no-sign >../log 2>&1
 ) || {
     tail -n 40 "$BUILD/log" >&2
     exit 1

@@ -43,10 +43,12 @@ debhelper     cmd:dh                         make deb
 dh-python     cmd:dh_python3                 make deb: byte-compiles on installation
 dpkg-dev      cmd:dpkg-buildpackage          make deb
 fakeroot      cmd:fakeroot                   make deb
+chrpath       cmd:chrpath                    takes search paths out of built files
 lintian       cmd:lintian                    checks what make deb made
 "
 RPM_PACKAGES="
 rpm           cmd:rpmbuild                   make rpm
+chrpath       cmd:chrpath                    takes search paths out of built files
 rpmlint       cmd:rpmlint                    checks what make rpm made
 "
 

@@ -19,6 +19,9 @@ mkdir -p "$DEST$PYDIR" "$DEST$LIB" "$DEST/usr/bin"
 rm -rf "$DEST$PYDIR"/gangstart-*.dist-info
 find "$DEST$PYDIR" -type f -exec chmod 644 {} +
 
+# A Python that was built by hand adds the folder of its own libraries.
+find "$DEST$PYDIR" \( -name '*.so' -o -name gangstart-probe \) -exec chrpath -d {} + >/dev/null
+
 # The files that nodes need exist once; the Python package links to them.
 move() {
     mkdir -p "$DEST$LIB/$2"

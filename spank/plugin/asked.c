@@ -1,4 +1,5 @@
-/* asked.c - for auto=gpu: does this srun ask for GPUs, or run in a job that has some?
+/* asked.c - for auto= and partition=: does this srun ask for GPUs or a partition, or
+ * run in a job that has them?
  *
  * SPANK has no item for it before the launch, so the command line is read: only the
  * part before the program, whose own options may look alike. */
@@ -39,24 +40,97 @@ static bool is_gpu_option(const char *arg, const char *next)
     return strcmp(arg, "--gres") == 0 && next && strncmp(next, "gpu", 3) == 0;
 }
 
-bool gs_asked_for_gpus(void)
+/* The command line as the kernel has it; size without the last terminator. */
+static const char *own_line(size_t *ret_size)
 {
     static char line[65536];
     int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
     ssize_t size = fd < 0 ? 0 : read(fd, line, sizeof(line) - 1);
-    const char *arg = line;
 
     if (fd >= 0)
         close(fd);
+    *ret_size = size > 0 ? (size_t)size : 0;
+    return line;
+}
+
+bool gs_asked_for_gpus(void)
+{
+    size_t size;
+    const char *line = own_line(&size), *arg = line;
+
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
         if (getenv(variables[i]))
             return true;
     /* getopt has stopped at the program: optind is its index. */
-    for (int i = 0; i < optind && arg < line + (size > 0 ? size : 0); i++) {
+    for (int i = 0; i < optind && arg < line + size; i++) {
         const char *next = arg + strlen(arg) + 1;
         if (is_gpu_option(arg, next < line + size ? next : NULL))
             return true;
         arg = next;
+    }
+    return false;
+}
+
+/* The value of -p or --partition in an argument or the one after it, or NULL. */
+static const char *partition_in(const char *arg, const char *next)
+{
+    const char *equals = strchr(arg, '=');
+
+    if (strncmp(arg, "--part", 6) == 0)
+        return equals ? equals + 1 : next;
+    if (strncmp(arg, "-p", 2) == 0)
+        return arg[2] ? arg + 2 : next;
+    return NULL;
+}
+
+/* Partitions of this srun, separated by commas; NULL = the default one. */
+static const char *own_partitions(void)
+{
+    const char *found = getenv("SLURM_JOB_PARTITION");
+    size_t size;
+    const char *line = own_line(&size), *arg = line;
+
+    if (found)
+        return found;
+    for (int i = 0; i < optind && arg < line + size; i++) {
+        const char *next = arg + strlen(arg) + 1;
+        const char *value = partition_in(arg, next < line + size ? next : NULL);
+
+        if (value)
+            found = value;
+        arg = next;
+    }
+    return found ? found : getenv("SLURM_PARTITION");
+}
+
+static bool is_named(const char *name, size_t len, const char *names)
+{
+    while (*names) {
+        size_t one = strcspn(names, "+");
+
+        if (one == len && memcmp(names, name, len) == 0)
+            return true;
+        names += one + (names[one] == '+');
+    }
+    return false;
+}
+
+bool gs_asked_in_partition(const char *names)
+{
+    const char *own;
+
+    if (!names[0])
+        return true;
+    own = own_partitions();
+    /* Of several that the user leaves to Slurm each has to be one of ours. */
+    while (own && *own) {
+        size_t len = strcspn(own, ",");
+
+        if (!is_named(own, len, names))
+            return false;
+        own += len + (own[len] == ',');
+        if (!*own)
+            return true;
     }
     return false;
 }

@@ -74,6 +74,10 @@ bool gs_slurm_prolog_at_launch(void);
 
 /* asked.c: whether this srun's own command line or environment asks for GPUs. */
 bool gs_asked_for_gpus(void);
+/* Whether this srun is, or asks to be, in one of these partitions (joined by +, "" =
+ * any). A default partition cannot be told before the job is there: it is none of them.
+ */
+bool gs_asked_in_partition(const char *names);
 
 /* userreport.c: the user's own copy of the report; where it went, "" = nowhere. */
 void gs_user_report(const struct gs_spec *spec,
