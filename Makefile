@@ -45,4 +45,4 @@ man: ## the manual pages again from the tables of options, keys and checks
 
 clean: ## remove what was built; .venv stays
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache launcher/*.egg-info
-	@rm -f launcher/gangstart/*.so launcher/gangstart/_core.c launcher/gangstart/gangstart-probe
+	@rm -f launcher/gangstart/*.so launcher/gangstart/plugins/*.so launcher/gangstart/_core.c launcher/gangstart/gangstart-probe

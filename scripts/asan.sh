@@ -49,7 +49,7 @@ export LD_PRELOAD
     echo "asan: the tests would not load the sanitized gangstart._core of $OUT" >&2
     exit 1
 }
-plugin=$OUT/lib/gangstart/spank_gangstart.so
+plugin=$OUT/lib/gangstart/plugins/spank_gangstart-22.05.so
 [ ! -e "$plugin" ] || grep -q __asan_init "$plugin" || {
     echo "asan: $plugin is an ordinary build" >&2
     exit 1

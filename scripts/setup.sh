@@ -176,7 +176,7 @@ source_key() {
 built() {
     set -- launcher/gangstart/_core*.so
     [ -e "$1" ] || return 1
-    [ "${GANGSTART_NO_PLUGIN:-}" = 1 ] || [ -e launcher/gangstart/spank_gangstart.so ]
+    [ "${GANGSTART_NO_PLUGIN:-}" = 1 ] || [ -e launcher/gangstart/plugins/spank_gangstart-22.05.so ]
 }
 
 step_packages() {
@@ -220,7 +220,7 @@ step_mpi() {
 step_build() {
     quietly "C core and plugin" "$VENV/bin/python" -m pip install -q \
         --no-build-isolation -e .
-    built || die "the build left no _core and spank_gangstart.so in launcher/gangstart"
+    built || die "the build left no _core or no plugins in launcher/gangstart"
 }
 
 # PyPI's own torch for Linux brings gigabytes of CUDA along. The CPU build is a tenth:

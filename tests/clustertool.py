@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import slurmroot
 from gangstart.cluster import process, state
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ def tool(
     *arguments: str, env: dict[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run `gangstart cluster …` as a user would, in a pipe."""
+    chosen = slurmroot.options() if arguments[0] == "up" else []
     return subprocess.run(
-        [*COMMAND, *arguments],
+        [*COMMAND, *arguments, *chosen],
         env=env,
         cwd=cwd,
         stdin=subprocess.DEVNULL,
@@ -57,7 +59,7 @@ def tool(
 def start_up(name: str, env: dict[str, str]) -> subprocess.Popen[str]:
     """Begin `gangstart cluster up` without waiting for it."""
     return subprocess.Popen(
-        [*COMMAND, "up", "--name", name],
+        [*COMMAND, "up", "--name", name, *slurmroot.options()],
         env=env,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -20,6 +20,7 @@
 #include "clock_private.h"
 #include "net_private.h"
 #include "plugin.h"
+#include "slurmread.h"
 
 #define CONNECT_MS 1000
 #define REACT_MS 1000
@@ -43,30 +44,19 @@ static void read_record(const char *name,
                         char ret_address[256],
                         uint16_t *ret_port)
 {
-    node_info_msg_t *nodes = NULL;
-    char copy[256];
+    struct gs_slurm_node node = {0};
+    bool known = gs_slurm_node(name, &node);
+    uint32_t state = node.state;
 
-    snprintf(copy, sizeof(copy), "%s", name);
-    snprintf(ret_address, 256, "%s", name);
-    *ret_port = gs_slurm_slurmd_port();
-    if (slurm_load_node_single(&nodes, copy, SHOW_ALL) != SLURM_SUCCESS || !nodes)
+    snprintf(ret_address, 256, "%s", node.address[0] ? node.address : name);
+    *ret_port = node.port ? node.port : gs_slurm_slurmd_port();
+    if (!known)
         return;
-    if (nodes->record_count == 1) {
-        const node_info_t *node = &nodes->node_array[0];
-        uint32_t state = node->node_state;
-        why->down = (state & NODE_STATE_BASE) == NODE_STATE_DOWN;
-        why->not_responding = (state & NODE_STATE_NO_RESPOND) != 0;
-        why->drain = (state & (NODE_STATE_DRAIN | NODE_STATE_FAIL)) != 0;
-        why->powering =
-            (state & (NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_UP)) != 0;
-        if (node->reason)
-            snprintf(why->reason, sizeof(why->reason), "%s", node->reason);
-        if (node->node_addr)
-            snprintf(ret_address, 256, "%s", node->node_addr);
-        if (node->port)
-            *ret_port = node->port;
-    }
-    slurm_free_node_info_msg(nodes);
+    why->down = (state & NODE_STATE_BASE) == NODE_STATE_DOWN;
+    why->not_responding = (state & NODE_STATE_NO_RESPOND) != 0;
+    why->drain = (state & (NODE_STATE_DRAIN | NODE_STATE_FAIL)) != 0;
+    why->powering = (state & (NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_UP)) != 0;
+    snprintf(why->reason, sizeof(why->reason), "%s", node.reason);
 }
 
 static bool ready(int fd, short events, int ms)
@@ -119,33 +109,6 @@ static void knock(const char *address, uint16_t port, struct gs_why *why)
     close(fd);
 }
 
-/* slurm_job_step_get_pids() would do, but prints an error when the step is not there,
- * and that it is not there is what is asked. */
-static void find_step(const struct entry *entry, struct gs_why *why)
-{
-    job_step_stat_response_msg_t *found = NULL;
-    slurm_step_id_t id;
-    char name[256];
-
-    memset(&id, 0, sizeof(id));
-    id.job_id = entry->job_id;
-    id.step_id = entry->step_id;
-    id.step_het_comp = NO_VAL;
-    snprintf(name, sizeof(name), "%s", entry->name);
-    if (slurm_job_step_stat(&id, name, protocol, &found) == SLURM_SUCCESS && found
-        && found->stats_list) {
-        ListIterator all = slurm_list_iterator_create(found->stats_list);
-        const job_step_stat_t *one;
-        while ((one = slurm_list_next(all)))
-            if (one->step_pids)
-                why->process_count += one->step_pids->pid_cnt;
-        slurm_list_iterator_destroy(all);
-    }
-    why->step_known = true;
-    if (found)
-        slurm_job_step_stat_response_msg_free(found);
-}
-
 void gs_ask_protocol(uint16_t version)
 {
     protocol = version;
@@ -167,8 +130,11 @@ static void *ask(void *arg)
         entry->mute_since_us = gs_clock_now_us() - REACT_MS * 1000;
     entry->why = why;
     pthread_mutex_unlock(&lock);
-    if (why.slurmd == GS_SLURMD_ALIVE && protocol)
-        find_step(entry, &why);
+    if (why.slurmd == GS_SLURMD_ALIVE && protocol) {
+        why.process_count =
+            gs_slurm_processes(entry->name, entry->job_id, entry->step_id, protocol);
+        why.step_known = true;
+    }
     pthread_mutex_lock(&lock);
     entry->why = why;
     entry->busy = false;

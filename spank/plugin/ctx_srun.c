@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <slurm/slurm.h>
 #include <slurm/spank.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +22,7 @@
 #include "net_private.h"
 #include "portpick.h"
 #include "root.h"
+#include "slurmread.h"
 
 #define STEP_MS 250
 #define ASK_MS 2000
@@ -131,37 +131,32 @@ int gs_srun_post_opt(spank_t sp)
 }
 
 /* The exact map of ranks to nodes; without it the nodes tell theirs as they come. */
-static void expect_layout(struct gs_gang *gang, const slurm_step_layout_t *layout)
+static void expect_layout(struct gs_gang *gang, const struct gs_slurm_layout *layout)
 {
     struct gs_names names = {0};
 
-    if (!layout || !layout->tids
-        || gs_hostlist_expand(layout->node_list, &names, NULL) < 0)
+    if (!layout->ranks || gs_hostlist_expand(layout->node_list, &names, NULL) < 0)
         return;
-    for (uint32_t i = 0; names.count == layout->node_cnt && i < layout->node_cnt; i++)
-        gs_gang_expect(gang, i, names.name[i], layout->tids[i], layout->tasks[i]);
+    for (uint32_t i = 0; names.count == layout->node_count && i < names.count; i++)
+        gs_gang_expect(gang, i, names.name[i], layout->ranks[i], layout->tasks[i]);
     gs_names_free(&names);
 }
 
 /* Of a step of several parts only one is known here: the nodes tell the rest. */
 static struct gs_gang *make_gang(spank_t sp, uint32_t job_id, uint32_t step_id)
 {
-    slurm_step_id_t id;
-    slurm_step_layout_t *layout = NULL;
+    struct gs_slurm_layout layout = {0};
     uint32_t nodes = 0, tasks = 0;
+    bool told = false;
     struct gs_gang *gang;
 
-    memset(&id, 0, sizeof(id));
-    id.job_id = job_id;
-    id.step_id = step_id;
-    id.step_het_comp = NO_VAL;
     if (gs_srun.parts == 1) {
-        layout = slurm_job_step_layout_get(&id);
+        told = gs_slurm_layout_get(job_id, step_id, &layout);
         spank_get_item(sp, S_JOB_NNODES, &nodes);
         spank_get_item(sp, S_JOB_TOTAL_TASK_COUNT, &tasks);
     }
-    gang = gs_gang_create(layout ? layout->node_cnt : nodes,
-                          layout ? layout->task_cnt : tasks,
+    gang = gs_gang_create(told ? layout.node_count : nodes,
+                          told ? layout.task_count : tasks,
                           (int64_t)gs_spec.timeout_s * 1000000);
     if (gang) {
         gang->job_id = job_id;
@@ -169,11 +164,10 @@ static struct gs_gang *make_gang(spank_t sp, uint32_t job_id, uint32_t step_id)
         gang->restart_count = restart_count();
         gang->wiring = true;
         gang->health = gs_gang_health_mode(&gs_spec);
-        expect_layout(gang, layout);
-        gs_ask_protocol(layout ? layout->start_protocol_ver : 0);
+        expect_layout(gang, &layout);
+        gs_ask_protocol(layout.protocol);
     }
-    if (layout)
-        slurm_job_step_layout_free(layout);
+    gs_slurm_layout_free(&layout);
     return gang;
 }
 

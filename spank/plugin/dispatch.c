@@ -11,8 +11,6 @@
 
 #include "plugin.h"
 
-SPANK_PLUGIN(gangstart, 1) /* the macro makes a string of it */
-
 bool gs_is_normal_step(uint32_t step_id)
 {
     return step_id <= SLURM_MAX_NORMAL_STEP_ID;

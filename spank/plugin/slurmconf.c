@@ -8,8 +8,11 @@
 
 #include "plugin.h"
 #include "portpick.h"
+#include "slurmabi.h"
 
-static const slurm_conf_t *loaded(void)
+#define CONF(type, field) GS_SLURM_AT(type, loaded(), gs_slurm_abi.conf_##field)
+
+static const void *loaded(void)
 {
     return dlsym(RTLD_DEFAULT, "slurm_conf");
 }
@@ -35,39 +38,43 @@ void gs_slurm_srun_range(uint16_t *ret_lo, uint16_t *ret_hi)
 
 void gs_slurm_avoid(struct gs_portrules *rules)
 {
-    const slurm_conf_t *conf = loaded();
     uint16_t lo, hi;
 
     gs_slurm_srun_range(&lo, &hi);
     avoid(rules, lo, hi);
-    if (!conf)
+    if (!loaded())
         return;
-    if (conf->slurmctld_port)
-        avoid(rules,
-              conf->slurmctld_port,
-              conf->slurmctld_port + conf->slurmctld_port_count
-                  - (conf->slurmctld_port_count ? 1 : 0));
-    avoid(rules, conf->slurmd_port, conf->slurmd_port);
+    lo = (uint16_t)CONF(uint32_t, ctld_port);
+    hi = CONF(uint16_t, ctld_port_count);
+    avoid(rules, lo, lo + (uint32_t)hi - (hi ? 1 : 0));
+    avoid(rules, CONF(uint32_t, slurmd_port), CONF(uint32_t, slurmd_port));
 }
 
 const char *gs_slurm_cluster(void)
 {
-    const slurm_conf_t *conf = loaded();
+    const char *name = loaded() ? CONF(const char *, cluster_name) : NULL;
 
-    return conf && conf->cluster_name ? conf->cluster_name : "cluster";
+    return name ? name : "cluster";
 }
 
 uint16_t gs_slurm_slurmd_port(void)
 {
-    const slurm_conf_t *conf = loaded();
+    uint32_t port = loaded() ? CONF(uint32_t, slurmd_port) : 0;
 
-    return conf && conf->slurmd_port ? (uint16_t)conf->slurmd_port : 6818;
+    return port ? (uint16_t)port : 6818;
+}
+
+/* One path, or a list of them. */
+static bool has_prolog(void)
+{
+    const void *prolog = loaded() ? CONF(const void *, prolog) : NULL;
+
+    return prolog
+           && (gs_slurm_abi.prolog_is_list ? *(const char *const *)prolog != NULL
+                                           : *(const char *)prolog != '\0');
 }
 
 bool gs_slurm_prolog_at_launch(void)
 {
-    const slurm_conf_t *conf = loaded();
-
-    return conf && conf->prolog && conf->prolog[0]
-           && !(conf->prolog_flags & PROLOG_FLAG_ALLOC);
+    return has_prolog() && !(CONF(uint16_t, prolog_flags) & PROLOG_FLAG_ALLOC);
 }

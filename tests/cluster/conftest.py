@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import slurmroot
 from cluster.fakegpus import Gpus
 from cluster.gang import Gang, Watch
 from gangstart import job
@@ -28,9 +29,11 @@ _numbers = count(1)
 
 def why_not() -> str | None:
     """Why no cluster can be brought up here; None if one can."""
-    path = os.pathsep.join([job.environ().get("PATH", ""), daemons.SYSTEM_PATH])
+    reason = slurmroot.why_not()
+    if reason is not None:
+        return reason
     try:
-        daemons.find_tools(path)
+        daemons.find_tools(lifecycle.search_path(), slurmroot.root())
     except GangstartError as error:
         return error.message
     flags = "-nmu" if os.getuid() == 0 else "-Urnmu"
@@ -57,10 +60,15 @@ def unused_name() -> str:
     return f"ct-{os.getpid()}-{next(_numbers)}"
 
 
+def plugin() -> str | None:
+    """Return the built plugin for the Slurm of these tests, if there is one."""
+    return lifecycle.built_plugin(slurmroot.root())
+
+
 @pytest.fixture(scope="session")
 def cluster(possible: None) -> Iterator[Cluster]:  # noqa: ARG001  it skips
     """Four nodes, with the plugin if it was built. Leave them as they were."""
-    made = Cluster.up(Spec(name=unused_name(), plugin=lifecycle.built_plugin()))
+    made = Cluster.up(slurmroot.placed(Spec(name=unused_name(), plugin=plugin())))
     yield made
     made.down()
 
@@ -71,7 +79,7 @@ def make_cluster(possible: None) -> Iterator[Factory]:  # noqa: ARG001  it skips
     made: list[Cluster] = []
 
     def make(spec: Spec) -> Cluster:
-        made.append(Cluster.up(spec))
+        made.append(Cluster.up(slurmroot.placed(spec)))
         return made[-1]
 
     yield make
@@ -125,14 +133,16 @@ def gang(plugin_cluster: Cluster, watch: Watch) -> Iterator[Gang]:
 
 
 @pytest.fixture(scope="session")
-def saboteur(plugin_cluster: Cluster) -> str:
+def saboteur(plugin_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Compile the neighbour that holds, ends or kills what it is told to."""
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("needs gcc (apt-get install gcc)")
     built = plugin_cluster.directory / "plugin" / "saboteur.so"
     source = Path(__file__).with_name("saboteur.c")
-    command = [compiler, "-shared", "-fPIC", "-o", str(built), str(source)]
+    headers = slurmroot.include(tmp_path_factory.mktemp("saboteur"))
+    command = [compiler, "-shared", "-fPIC", f"-I{headers}", "-o", str(built)]
+    command.append(str(source))
     subprocess.run(command, check=True, timeout=60)
     return f"required {built}"
 
@@ -152,8 +162,7 @@ def gang_on(
     watches = []
 
     def make(spec: Spec) -> Gang:
-        plugin = replace(spec, name=unused_name(), plugin=lifecycle.built_plugin())
-        one = make_cluster(plugin)
+        one = make_cluster(replace(spec, name=unused_name(), plugin=plugin()))
         watches.append(Watch(one))
         return Gang(one, shared_folder(one), watches[-1])
 

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import slurmroot
 from clustertool import (
+    COMMAND,
     EMPTY_PLUGIN,
     PRIVATE,
     mounts,
@@ -281,7 +283,7 @@ def test_the_daemons_neither_hold_the_callers_pipe_nor_its_descriptors(
     receive, send = os.pipe()
     os.set_inheritable(send, True)  # noqa: FBT003  the function's only argument
     shown = subprocess.run(
-        [sys.executable, "-m", "gangstart", "cluster", "up", "--name", name],
+        [*COMMAND, "up", "--name", name, *slurmroot.options()],
         capture_output=True,
         timeout=60,
         check=False,
@@ -302,7 +304,9 @@ def test_the_plugin_is_loaded_with_its_arguments_from_a_copy(
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         source, built = Path(folder, "empty.c"), Path(folder, "empty.so")
         source.write_text(EMPTY_PLUGIN)
-        command = [compiler, "-shared", "-fPIC", "-o", str(built), str(source)]
+        headers = slurmroot.include(Path(folder))
+        command = [compiler, "-shared", "-fPIC", f"-I{headers}", "-o", str(built)]
+        command.append(str(source))
         subprocess.run(command, check=True, timeout=60)
         spec = Spec(
             name=name,

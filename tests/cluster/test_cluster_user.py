@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import gangstart
 import pytest
+import slurmroot
 from clustertool import (
     traces,
 )
@@ -74,7 +75,7 @@ def test_an_ordinary_user_has_a_cluster_too(ordinary_user: str, possible: None) 
                 check=False,
             )
 
-        shown = as_user("up", "--no-plugin")
+        shown = as_user("up", "--no-plugin", *slurmroot.options(bind=False))
         assert (shown.returncode, shown.stderr) == (0, "")
         ran = as_user(
             "run", "--", "srun", "-N4", "sh", "-c", "echo $(id -un) $(hostname)"

@@ -20,6 +20,7 @@ from gangstart.cluster import (
 )
 from gangstart.cluster.config import Spec
 from gangstart.errors import GangstartError
+from gangstart.plugin.recipe import Line
 
 TMP = "/tmp"  # noqa: S108  only named
 BASE = Spec(directory="/srv/c")
@@ -217,7 +218,7 @@ def test_a_user_without_a_home_is_told_what_is_missing() -> None:
 
 def test_a_state_survives_its_file(tmp_path: Path) -> None:
     before = state.State(
-        spec=Spec(directory=str(tmp_path), plugin_args=("a=b",), release=(22, 5)),
+        spec=Spec(directory=str(tmp_path), plugin_args=("a=b",), release=Line(22, 5)),
         phase=state.UP,
         keeper=7,
         spaces={"n1": {"net": 3}},

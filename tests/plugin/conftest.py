@@ -10,8 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import gangstart
 import pytest
+from gangstart.plugin import build, path
 from plugin.fakeslurm import Slurm
 from repo import ROOT
 
@@ -32,30 +32,28 @@ def strict() -> list[str]:
 @pytest.fixture(scope="session")
 def plugin() -> Path:
     """The plugin of the build that these tests run with."""
-    path = Path(gangstart.__file__).parent / "spank_gangstart.so"
-    if not path.exists():
-        pytest.skip(
-            f"{path.name} is not built: GANGSTART_NO_PLUGIN=1, or no make build"
-        )
-    return path
+    if not path.lines():
+        pytest.skip("the plugin is not built: GANGSTART_NO_PLUGIN=1, or no make build")
+    given = os.environ.get("GANGSTART_SLURM_INCLUDE")
+    return path.find(build.line_of(build.find_include(given)))
 
 
-def compiled(path: Path, sources: list[Path], *flags: str) -> Path:
+def compiled(target: Path, sources: list[Path], *flags: str) -> Path:
     """Compile a program or library for the tests."""
     compiler = shlex.split(os.environ.get("CC", "gcc"))
     if shutil.which(compiler[0]) is None:
         pytest.skip(f"{compiler[0]} is not installed")
     include = os.environ.get("GANGSTART_SLURM_INCLUDE", "/usr/include")
-    command = [*compiler, "-D_GNU_SOURCE", f"-I{include}", *map(str, sources), *flags]
+    command = [*compiler, "-D_GNU_SOURCE", *map(str, sources), *flags, f"-I{include}"]
     built = subprocess.run(
-        [*command, "-o", str(path)],
+        [*command, "-o", str(target)],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
     assert built.returncode == 0, built.stderr
-    return path
+    return target
 
 
 @pytest.fixture(scope="session")
@@ -63,8 +61,8 @@ def host(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noq
     """Compile the fake Slurm, with the flags of a sanitized build if there are any."""
     own = [shlex.split(os.environ.get(name, "")) for name in ("CFLAGS", "LDFLAGS")]
     flags = [*strict(), "-g", "-O1", *own[0], "-rdynamic", "-ldl", *own[1]]
-    path = tmp_path_factory.mktemp("host") / "host"
-    return compiled(path, sorted(HERE.glob("*.c")), *flags)
+    target = tmp_path_factory.mktemp("host") / "host"
+    return compiled(target, sorted(HERE.glob("*.c")), *flags)
 
 
 @pytest.fixture(scope="session")
@@ -72,9 +70,9 @@ def old_plugin(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path: 
     """Compile the plugin as version 0.0.9."""
     folders = [ROOT / "spank" / "core", ROOT / "spank" / "plugin"]
     sources = sorted(path for folder in folders for path in folder.glob("*.c"))
-    path = tmp_path_factory.mktemp("old") / "spank_gangstart.so"
+    target = tmp_path_factory.mktemp("old") / "spank_gangstart.so"
     flags = ["-shared", "-fPIC", "-O0", '-DGS_VERSION="0.0.9"']
-    return compiled(path, sources, *flags, *(f"-I{folder}" for folder in folders))
+    return compiled(target, sources, *flags, *(f"-I{folder}" for folder in folders))
 
 
 @pytest.fixture

@@ -133,7 +133,9 @@ def add_up_options(made: Parser) -> None:
 
 def up(options: argparse.Namespace) -> int:
     """Bring a cluster up and say how to use it."""
-    built = lifecycle.built_plugin()
+    plugin = options.plugin
+    if plugin is None and not options.no_plugin:
+        plugin = lifecycle.built_plugin(options.root)
     spec = Spec(
         name=options.name,
         directory=os.path.abspath(options.dir) if options.dir else "",  # noqa: PTH100  keeps symlinks, to be named as typed
@@ -141,7 +143,7 @@ def up(options: argparse.Namespace) -> int:
         cpus=options.cpus,
         root=options.root,
         binds=tuple(options.bind),
-        plugin=None if options.no_plugin else options.plugin or built,
+        plugin=plugin,
         plugin_mode=options.plugin_mode,
         plugin_args=tuple(options.plugin_arg),
         slurm_lines=tuple(options.slurm_conf_line),

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from gangstart.errors import GangstartError
+from gangstart.plugin import recipe
+from gangstart.plugin.recipe import Line
 
 HEAD = "head"
 HEAD_ADDRESS = "10.98.0.1"
@@ -32,8 +34,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 DIRECTORY = re.compile(r"/[A-Za-z0-9_./+@-]*")
 ARGUMENT = re.compile(r"[A-Za-z][A-Za-z0-9_-]*=[!-\"$-~]*")
 SLURM_LINE = re.compile(r"([A-Za-z][A-Za-z0-9]*)\s*=[ -\"$-~]*")
-RELEASE = re.compile(r"\b(\d\d)\.(\d\d)\.\d")
-CGROUP_CAN_BE_DISABLED = (24, 5)
+CGROUP_CAN_BE_DISABLED = Line(24, 5)
 PARTITION = "all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES"
 PLUGIN_MODES = ("optional", "required")
 
@@ -60,7 +61,7 @@ class Spec:
     slurm_lines: tuple[str, ...] = ()
     slurmd_args: tuple[str, ...] = ()
     #: Slurm's release line, such as (22, 5).
-    release: tuple[int, int] = CGROUP_CAN_BE_DISABLED
+    release: Line = CGROUP_CAN_BE_DISABLED
     #: Who the daemons run as: "root", or an ordinary user's numeric id.
     owner: str = "root"
     #: The folder whose programs the nodes run; "" is this machine's own.
@@ -229,10 +230,10 @@ def render_cgroup(spec: Spec) -> str:
     return lines([f"CgroupPlugin={plugin}"])
 
 
-def parse_release(text: str) -> tuple[int, int]:
+def parse_release(text: str) -> Line:
     """Read the release out of `slurmd -V`; one that says nothing counts as new."""
-    found = RELEASE.search(text)
-    return (int(found[1]), int(found[2])) if found else CGROUP_CAN_BE_DISABLED
+    words = text.split()
+    return (recipe.parse(words[-1]) if words else None) or CGROUP_CAN_BE_DISABLED
 
 
 def render_plugstack(spec: Spec) -> str:

@@ -14,11 +14,13 @@ from gangstart import job
 from gangstart.cluster import newroot, space
 from gangstart.cluster.config import HEAD, MUNGE_SOCKET, parse_release
 from gangstart.errors import GangstartError
+from gangstart.plugin.path import SYSTEM_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gangstart.cluster.config import Spec
+    from gangstart.plugin.recipe import Line
 
 #: Program -> the Debian package it comes in.
 TOOLS = {
@@ -30,8 +32,6 @@ TOOLS = {
 }
 #: srun and the daemons load their plugins from here; Debian ships them apart.
 PACKAGES = "slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
-#: Ordinary users rarely have these in PATH.
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 EXIT_NO_EXEC = 127
 ROOTS_HINT = "name a folder that holds a whole Slurm (make roots prints some)"
 QUERY_SECONDS = 10.0
@@ -72,7 +72,7 @@ def find_tool(tool: str, path: str, root: str) -> str | None:
     return next((place for place in places if os.path.lexists(root + place)), None)
 
 
-def release(slurmd: str, root: str = "") -> tuple[int, int]:
+def release(slurmd: str, root: str = "") -> Line:
     """Ask slurmd for its release line."""
     ask = [slurmd, "-V"]
     try:

@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gangstart
 from gangstart import job
 from gangstart.cluster import (
     config,
@@ -27,6 +26,7 @@ from gangstart.cluster import (
 )
 from gangstart.cluster.state import State
 from gangstart.errors import GangstartError
+from gangstart.plugin import path as ours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,16 +34,28 @@ if TYPE_CHECKING:
     from gangstart.cluster.config import Spec
 
 PROBE = "gangstart-probe"
+#: What a plugin is called where Slurm loads it from.
 PLUGIN = "spank_gangstart.so"
 NEIGHBOUR_LIMIT = Path("/proc/sys/net/ipv4/neigh/default/gc_thresh3")
 #: The keeper reports its own failure; this much later it is taken to be stuck.
 KEEPER_SLACK_SECONDS = 10.0
 
 
-def built_plugin() -> str | None:
-    """Find the plugin built beside this package, if it was."""
-    path = Path(gangstart.__file__).with_name(PLUGIN)
-    return str(path) if path.exists() else None
+def built_plugin(root: str = "") -> str | None:
+    """Find the plugin of this package for the machine's Slurm, or for that in a root.
+
+    None if the package was built without plugins; a Slurm that it has none for is
+    refused with a sentence.
+    """
+    if not ours.lines():
+        return None
+    slurmd = daemons.find_tools(search_path(), root)["slurmd"]
+    return str(ours.find(daemons.release(slurmd, root)))
+
+
+def search_path() -> str:
+    """Where programs are looked for: the caller's PATH, then the system's."""
+    return os.pathsep.join([job.environ().get("PATH", ""), ours.SYSTEM_PATH])
 
 
 def up(spec: Spec, progress: Callable[[str], None]) -> State:
@@ -52,10 +64,9 @@ def up(spec: Spec, progress: Callable[[str], None]) -> State:
         raise GangstartError(
             f"cluster: needs Linux (network namespaces), and this is {sys.platform}"
         )
-    path = os.pathsep.join([job.environ().get("PATH", ""), daemons.SYSTEM_PATH])
-    spec = replace(check(spec), owner=owner(), search_path=path)
+    spec = replace(check(spec), owner=owner(), search_path=search_path())
     spec = rooted(spec) if spec.root else spec
-    tools = daemons.find_tools(path, spec.root)
+    tools = daemons.find_tools(spec.search_path, spec.root)
     spec = replace(spec, release=daemons.release(tools["slurmd"], spec.root))
     try:
         directory = state.claim(state.base(), spec.name, spec.directory)
@@ -165,7 +176,8 @@ def prepare(spec: Spec) -> Spec:
 def install_plugin(spec: Spec, source: str) -> str:
     """Copy the plugin into the cluster, and the probe that lies beside it."""
     target = install(source, spec.path("plugin", PLUGIN))
-    probe = Path(source).with_name(PROBE)
+    packaged = Path(source).parent == ours.FOLDER
+    probe = (ours.FOLDER if packaged else Path(source)).with_name(PROBE)
     if probe.is_file():
         install(str(probe), spec.path("plugin", PROBE))
     return target

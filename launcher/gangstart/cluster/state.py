@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gangstart import job
 from gangstart.cluster.config import Spec
 from gangstart.errors import GangstartError
+from gangstart.plugin.recipe import Line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -165,8 +166,9 @@ def read(directory: Path) -> State | None:
     except FileNotFoundError:
         return None
     fields = raw.pop("spec")
-    for name in ("plugin_args", "slurm_lines", "slurmd_args", "release", "binds"):
+    for name in ("plugin_args", "slurm_lines", "slurmd_args", "binds"):
         fields[name] = tuple(fields[name])
+    fields["release"] = Line(*fields["release"])
     return State(spec=Spec(**fields), **raw)
 
 
