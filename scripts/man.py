@@ -1,7 +1,7 @@
 """Writes what manual pages have from tables: options, keys and checks (make man).
 
-A page keeps its prose; what lies between ``generated: NAME`` and ``end of generated`` is
-written anew. ``--check`` only compares, and ends in 1 if a page is not up to date.
+A page keeps its prose; what lies between ``generated: NAME`` and ``end of generated``
+is written anew. ``--check`` only compares, and ends in 1 if a page is not up to date.
 """
 
 from __future__ import annotations

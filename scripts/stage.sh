@@ -24,17 +24,17 @@ find "$DEST$PYDIR" \( -name '*.so' -o -name gangstart-probe \) -exec chrpath -d 
 
 # The files that nodes need exist once; the Python package links to them.
 move() {
-    mkdir -p "$DEST$LIB/$2"
-    mv "$1" "$DEST$LIB/$2/"
-    ln -s "$LIB/${2:+$2/}$(basename "$1")" "$1"
+    mkdir -p "$(dirname "$DEST$LIB/$2")"
+    mv "$1" "$DEST$LIB/$2"
+    ln -s "$LIB/$2" "$1"
 }
 PROBE=$DEST$PYDIR/gangstart/gangstart-probe
 chmod 755 "$PROBE"
-find "$DEST$PYDIR" -name spank_gangstart.so | while read -r file; do
-    line=$("$PROBE" --facts --plugin "$file" | sed -n 's/^plugin_slurm=\(..\...\)\..*/\1/p')
-    move "$file" "slurm-$line"
+for file in "$DEST$PYDIR"/gangstart/plugins/spank_gangstart-*.so; do
+    line=${file##*-}
+    move "$file" "slurm-${line%.so}/spank_gangstart.so"
 done
-move "$PROBE" ""
+move "$PROBE" gangstart-probe
 
 sed "s|@PYDIR@|$PYDIR|" packaging/gangstart.in >"$DEST/usr/bin/gangstart"
 chmod 755 "$DEST/usr/bin/gangstart"

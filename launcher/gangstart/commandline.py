@@ -1,7 +1,7 @@
 """The command line as data: every verb with its options, from the parsers themselves.
 
-Completion, manual pages and the tests of the documents are made from it, so that none of
-them knows an option that is not there, or lacks one that is.
+Completion, manual pages and the tests of the documents are made from it, so that none
+of them knows an option that is not there, or lacks one that is.
 """
 
 from __future__ import annotations

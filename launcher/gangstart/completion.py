@@ -113,14 +113,12 @@ def bash() -> str:
             act = "compopt -o filenames; " if files else ""
             what = "-f" if files else f"-W '{' '.join(choices)}'"
             values.append(
-                f'    {place}) {act}mapfile -t COMPREPLY < <(compgen {what} -- "$cur"); '
-                "return 0 ;;"
+                f"    {place}) {act}mapfile -t COMPREPLY < "
+                f'<(compgen {what} -- "$cur"); return 0 ;;'
             )
         listed = " ".join(word for word, _ in offers(verb))
         words.append(f"    {quoted(path(verb.words))}) words={quoted(listed)} ;;")
-    return BASH.format(
-        paths=paths(), values="\n".join(values), words="\n".join(words)
-    )
+    return BASH.format(paths=paths(), values="\n".join(values), words="\n".join(words))
 
 
 def zsh() -> str:

@@ -61,9 +61,7 @@ class Row(NamedTuple):
 ROOT = Path("/")
 
 
-def rows(
-    path: Path, depth: int = INCLUDE_DEPTH, *, root: Path = ROOT
-) -> Iterator[Row]:
+def rows(path: Path, depth: int = INCLUDE_DEPTH, *, root: Path = ROOT) -> Iterator[Row]:
     """Every plugin's line in Slurm's order; a file that cannot be read has none.
 
     `root` stands for / in include lines.

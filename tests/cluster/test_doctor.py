@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -18,6 +17,7 @@ from repo import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from cluster.gang import Gang
 
@@ -122,7 +122,9 @@ def test_files_that_are_missing_on_a_node(make: Make) -> None:
     doctor = make()
     doctor.on("n2", "mount", "--bind", doctor.fresh("empty"), doctor.library)
     found = doctor.look("--nodes", "all", code=2)
-    probe, plugin = (f"{doctor.library}/{n}" for n in ("gangstart-probe", "spank_gangstart.so"))
+    probe, plugin = (
+        f"{doctor.library}/{n}" for n in ("gangstart-probe", "spank_gangstart.so")
+    )
     assert found == {
         "plugin": [("fail", f"there is no {plugin}", ("n2",))],
         "probe": [("fail", f"there is no {probe}", ("n2",))],

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 PACKAGE = Path(gangstart.__file__).parent
 LIB = "usr/lib/x86_64-linux-gnu/slurm-wlm"
 PLUGIN = "spank_gangstart.so"
+LINE = "22.05"
+BUILT = PACKAGE / f"plugins/spank_gangstart-{LINE}.so"
 PROBE = "gangstart-probe"
 TWO_FILES = {f"{LIB}/{PLUGIN}", f"{LIB}/{PROBE}"}
 CONF = "etc/slurm/plugstack.conf.d/gangstart.conf"
@@ -27,7 +29,7 @@ class Machine:
     """The folder, and the command on it."""
 
     def __init__(self, root: Path) -> None:
-        if not (PACKAGE / PLUGIN).exists():
+        if not BUILT.exists():
             pytest.skip("needs the SPANK plugin (apt-get install libslurm-dev)")
         self.root = root
         (root / "etc/slurm").mkdir(parents=True)
@@ -36,8 +38,9 @@ class Machine:
     def plugin(self, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
         """Run `gangstart plugin VERB` on it."""
         command = [sys.executable, "-m", "gangstart", "plugin", verb]
+        release = ["--release", LINE] if verb == "install" else []
         return subprocess.run(
-            [*command, "--root", str(self.root), *words],
+            [*command, "--root", str(self.root), *release, *words],
             capture_output=True,
             text=True,
             timeout=60,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 from install.site import (
+    BUILT,
     CONF,
     LIB,
     MANIFEST,
@@ -42,7 +42,8 @@ def test_two_files_a_line_and_a_record_are_all_there_is(machine: Machine) -> Non
     assert machine.files() == TWO_FILES | {CONF, STACK, MANIFEST}
     for name in (PLUGIN, PROBE):
         there = machine.root / LIB / name
-        assert there.read_bytes() == (PACKAGE / name).read_bytes()
+        built = BUILT if name == PLUGIN else PACKAGE / name
+        assert there.read_bytes() == built.read_bytes()
         assert there.stat().st_mode & 0o777 == 0o755
     assert our_line(machine) == f"optional {PLUGIN}"
     assert machine.order() == [PLUGIN]
@@ -90,8 +91,8 @@ def test_the_file_of_a_running_step_is_replaced_and_not_overwritten(
         assert ": replaced, " in other
         assert path.stat().st_ino != before
         digest = hashlib.sha256(mapped.read()).hexdigest()
-    assert digest == hashlib.sha256((PACKAGE / PLUGIN).read_bytes()).hexdigest()
-    assert not [name for name in os.listdir(machine.root / LIB) if name[0] == "."]
+    assert digest == hashlib.sha256(BUILT.read_bytes()).hexdigest()
+    assert not list((machine.root / LIB).glob(".*"))
 
 
 def test_a_file_of_somebody_else_is_not_taken_over_unasked(machine: Machine) -> None:
@@ -233,7 +234,12 @@ def test_files_outside_of_plugindir_are_named_with_their_path(
         (("timeout=0",), "timeout=0"),
         (("colour=red",), "colour"),
         (("--libdir", "lib"), "no absolute path"),
-        (("--release", "30.01"), "is for Slurm 22.05, and here is 30.01"),
+        (("--release", "30.01"), "has no plugin for Slurm 30.01"),
+        (
+            ("--plugin", str(BUILT), "--release", "24.11"),
+            "for Slurm 22.05, and here is 24.11",
+        ),
+        (("--release", "soon"), "no Slurm version"),
         (("--plugin", "/nowhere"), "No such file"),
         (("--plugin", "/etc/hosts"), "is no SPANK plugin"),
     ],

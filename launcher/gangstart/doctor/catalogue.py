@@ -139,8 +139,8 @@ CHECKS = (
         "mtu",
         "the chosen interfaces have one MTU",
         "equal",
-        "ip link set dev NAME mtu N: with unequal ones large messages stall while small "
-        "ones pass",
+        "ip link set dev NAME mtu N: with unequal ones large messages stall while "
+        "small ones pass",
         "RFC 4821",
     ),
     Check(

@@ -1,4 +1,4 @@
-"""``gangstart doctor``: is gang start installed right, here and on every node?"""
+"""``gangstart doctor``: whether gang start is installed right, here and everywhere."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def wanted(text: str, seen: Site) -> list[Node]:
 
 
 def local_probe(given: str | None, seen: Site) -> str:
-    """Return the probe to run here: as told, as installed, as this package brings it."""
+    """Return the probe to run here: as told, as installed, or the package's own."""
     own = str(Path(gangstart.__file__).with_name("gangstart-probe"))
     for path in (given, seen.probe, own):
         if path and (path == given or os.access(path, os.X_OK)):

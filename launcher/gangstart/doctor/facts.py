@@ -77,7 +77,7 @@ class Facts:
         return self.one("asking") if self.told and "end" not in self.values else ""
 
     def folder(self, key: str) -> str:
-        """Return "ok …", "failed: …" or "hangs" of a folder or socket; "" = not asked."""
+        """Return "ok …", "failed: …" or "hangs" of a path; "" = not asked."""
         return self.one(key).partition(" ")[2]
 
     @property
@@ -114,8 +114,8 @@ def connection(text: str) -> Connection:
     words = rest.split()
     if words[:1] != ["ok"] or len(words) < CONNECTED - 1:
         return Connection(target, rest.removeprefix("failed: ") or "no answer")
-    numbers = [int(w) if INTEGER.fullmatch(w) else 0 for w in words[2:4]]
-    return Connection(target, "", words[1], *numbers, greeting=tuple(words[4:]))
+    took, own = (int(w) if INTEGER.fullmatch(w) else 0 for w in words[2:4])
+    return Connection(target, "", words[1], took, own, tuple(words[4:]))
 
 
 def parse(node: str, text: str) -> Facts:

@@ -7,6 +7,7 @@ and reads nothing.
 from __future__ import annotations
 
 import contextlib
+import errno
 import random
 import secrets
 import socket
@@ -77,14 +78,16 @@ def listen(low: int, high: int) -> socket.socket:
     """Open a socket on a free port of low..high, all addresses; OSError if none is."""
     span = range(low, high + 1) if low else range(1)
     ports = random.sample(span, min(len(span), TRIES))
-    error = OSError("no port is free")
     for port in ports:
-        try:
-            if socket.has_dualstack_ipv6():
-                return socket.create_server(
-                    ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=512
-                )
-            return socket.create_server(("", port), backlog=512)
-        except OSError as refused:
-            error = refused
-    raise error
+        with contextlib.suppress(OSError):  # somebody else has it
+            return listen_at(port)
+    raise OSError(errno.EADDRINUSE, f"no port of {low}-{high} is free")
+
+
+def listen_at(port: int) -> socket.socket:
+    """Open a socket on one port, or on any (0); OSError if it is taken."""
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(
+            ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=512
+        )
+    return socket.create_server(("", port), backlog=512)

@@ -148,7 +148,9 @@ def restarted_of(told: Facts) -> tuple[str, str]:
     began = told.number("slurmd_began")
     if began is None or began < 0:
         return "unknown", "slurmd's process cannot be seen there"
-    newer = sorted(path for path, when in told.changed.items() if when > began + SLACK_S)
+    newer = sorted(
+        path for path, when in told.changed.items() if when > began + SLACK_S
+    )
     if newer:
         return "warn", f"slurmd was started before {', '.join(newer)} changed"
     if not told.changed:

@@ -150,25 +150,31 @@ def gpu(scene: Scene) -> Iterator[Finding]:
 
 def gpu_of(told: Facts, expected: int) -> Judgement:
     """Judge one node; `expected` GPUs are what Slurm gives out there."""
-    bus, amd = told.number("gpus_nvidia") or 0, told.number("gpus_amd") or 0
-    nvml = told.one("nvml")
+    amd = told.number("gpus_amd") or 0
     if told.hung:
         return "fail", "the GPU driver does not answer"
+    if told.number("gpus_nvidia") or told.one("nvml"):
+        return nvidia_of(told, expected)
+    if amd:
+        loaded = told.one("driver_amd") == "yes"
+        said = f"{amd} AMD GPUs, amdgpu is {'' if loaded else 'not '}loaded"
+        return ("ok" if loaded else "fail"), said
+    if expected:
+        return "fail", f"Slurm gives out {expected} GPUs, and none is on the bus"
+    return "ok", "no GPUs"
+
+
+def nvidia_of(told: Facts, expected: int) -> Judgement:
+    """Judge a node with NVIDIA's GPUs or library."""
+    bus, nvml = told.number("gpus_nvidia") or 0, told.one("nvml")
     if nvml.startswith("ok "):
         seen = int(nvml[3:]) if nvml[3:].isdigit() else 0
         few = f"NVML sees {seen} GPUs, Slurm gives out {expected}"
         driver = told.one("driver") or "?"
         return ("warn", few) if seen < expected else ("ok", f"driver {driver}")
-    if bus and told.one("driver_loaded") == "no":
+    if told.one("driver_loaded") == "no":
         return "fail", f"{bus} NVIDIA GPUs, and no driver is loaded"
-    if bus:
-        return "fail", f"{bus} NVIDIA GPUs, and NVML says: {nvml or 'nothing'}"
-    if amd:
-        loaded = told.one("driver_amd") == "yes"
-        return ("ok" if loaded else "fail"), f"AMD GPUs, amdgpu {loaded and 'is' or 'not'} loaded"
-    if expected:
-        return "fail", f"Slurm gives out {expected} GPUs, and none is on the bus"
-    return "ok", "no GPUs"
+    return "fail", f"{bus} NVIDIA GPUs, and NVML says: {nvml or 'nothing'}"
 
 
 def spool(scene: Scene) -> Iterator[Finding]:
@@ -191,6 +197,9 @@ def spool_of(told: Facts) -> Judgement:
 
 def archive(scene: Scene) -> Iterator[Finding]:
     """Whether what ended steps leave can be kept."""
+    if not scene.site.ours:
+        yield finding("archive", "unknown", "plugstack.conf names no gangstart")
+        return
     if not scene.site.path("archive"):
         yield finding("archive", "ok", "none is configured")
         return

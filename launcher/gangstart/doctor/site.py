@@ -104,7 +104,7 @@ class Site:
 
     @property
     def srun_ports(self) -> tuple[int, int]:
-        """Ports that an srun with a gang start listens on: ports=, SrunPortRange, any."""
+        """Ports that an srun of a gang start opens: ports=, SrunPortRange, any."""
         match = RANGE.fullmatch(self.arguments.get("ports", ""))
         match = match or RANGE.fullmatch(self.setting("SrunPortRange"))
         return (int(match[1]), int(match[2])) if match else (0, 0)
@@ -144,9 +144,7 @@ def node_rows(text: str) -> list[Node]:
     ends = [sum(widths[: i + 1]) for i in range(len(widths))]
     found: dict[str, Node] = {}
     for line in text.splitlines():
-        cells = [
-            line[e - w : e].strip() for w, e in zip(widths, ends, strict=True)
-        ]
+        cells = [line[e - w : e].strip() for w, e in zip(widths, ends, strict=True)]
         name, partition, state, version, gres = cells
         if name:
             row = Node(name, state, version, gres, partition.rstrip("*"))
@@ -158,14 +156,17 @@ def node_rows(text: str) -> list[Node]:
 
 def errors_of(rows: Sequence[Row]) -> tuple[str, ...]:
     """What the plugin would refuse of its arguments, one sentence per line."""
-    found = []
-    for row in rows:
-        for argument in row.arguments:
-            try:
-                core.parse_spec("off", arguments=[argument])
-            except GangstartError as error:
-                found.append(f"{row}: {error.message}")
-    return tuple(found)
+    told = ((row, error_of(argument)) for row in rows for argument in row.arguments)
+    return tuple(f"{row}: {sentence}" for row, sentence in told if sentence)
+
+
+def error_of(argument: str) -> str:
+    """What the plugin would say of an argument, "" for one that it takes."""
+    try:
+        core.parse_spec("off", arguments=[argument])
+    except GangstartError as error:
+        return error.message
+    return ""
 
 
 def read(tools: Tools, env: Mapping[str, str]) -> Site:

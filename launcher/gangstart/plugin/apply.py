@@ -1,4 +1,4 @@
-"""Carries changes of files out, each at once, and keeps a record of what was written."""
+"""Carries changes of files out, each at once, and keeps a record of them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from gangstart.doctor import facts
 from gangstart.doctor.site import line_of
 from gangstart.doctor.tools import Commands
 from gangstart.errors import GangstartError
-from gangstart.plugin import apply, place, plan
+from gangstart.plugin import apply, path, place, plan
 from gangstart.usage import Parser
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gangstart.doctor.tools import Tools
     from gangstart.plugin.place import Place
     from gangstart.plugin.plan import Change
+    from gangstart.plugin.recipe import Line
 
 EXIT_USAGE = 2
 PROBE_S = 15.0
@@ -48,7 +49,9 @@ def parser() -> Parser:
     )
     add = made.add_argument
     add("arguments", nargs="*", metavar="KEY=VALUE", help="as in plugstack.conf")
-    add("--libdir", default="", metavar="DIR", help="where the two files go (PluginDir)")
+    add(
+        "--libdir", default="", metavar="DIR", help="where the two files go (PluginDir)"
+    )
     add("--plugin", metavar="PATH", help="the .so to install (gangstart plugin path)")
     add("--release", default="", metavar="YY.MM", help="Slurm's, if it is not here")
     add("--files-only", action="store_true", help="leave plugstack.conf alone")
@@ -63,9 +66,7 @@ def main(argv: list[str]) -> int:
     return install(options, Commands(), job.environ())
 
 
-def install(
-    options: argparse.Namespace, tools: Tools, env: Mapping[str, str]
-) -> int:
+def install(options: argparse.Namespace, tools: Tools, env: Mapping[str, str]) -> int:
     """Plan, show, do."""
     site = read_arguments(options.arguments)
     wanted = place.Wanted(
@@ -99,7 +100,7 @@ def read_arguments(words: Sequence[str]) -> dict[str, str]:
 def read_files(given: str | None, where: Place) -> plan.Files:
     """Read what is to be installed."""
     package = Path(gangstart.__file__).parent
-    plugin = Path(given) if given else package / plugstack.PLUGIN
+    plugin = Path(given) if given else path.find(line_for(where))
     template = (package / "plugin" / plan.CONF).read_text()
     commented = f"optional {plugstack.PLUGIN}\n"
     return plan.Files(
@@ -109,6 +110,19 @@ def read_files(given: str | None, where: Place) -> plan.Files:
     )
 
 
+def line_for(where: Place) -> Line:
+    """Return the release line that a plugin is wanted for."""
+    if where.line:
+        return path.read(where.line)
+    if where.root != Path("/"):
+        raise GangstartError(
+            f"plugin: --root {where.root} needs --release, the Slurm there, such as "
+            "--release 24.11",
+            exit_code=EXIT_USAGE,
+        )
+    return path.local()
+
+
 def check_line(
     files: plan.Files, where: Place, tools: Tools, env: Mapping[str, str]
 ) -> None:
@@ -116,7 +130,9 @@ def check_line(
     told = facts_of(files.plugin, tools, env)
     built = line_of(told.one("plugin_slurm"))
     if not built:
-        raise GangstartError("plugin: the file is no SPANK plugin: name another --plugin")
+        raise GangstartError(
+            "plugin: the file is no SPANK plugin: name another --plugin"
+        )
     if where.line and built != where.line:
         raise GangstartError(
             f"plugin: the file is for Slurm {built}, and here is {where.line}: Slurm "
@@ -131,8 +147,8 @@ def facts_of(plugin: bytes, tools: Tools, env: Mapping[str, str]) -> facts.Facts
     with os.fdopen(descriptor, "wb") as file:
         file.write(plugin)
         file.flush()
-        path = f"/proc/{os.getpid()}/fd/{descriptor}"
-        argv = [str(probe), "--facts", "--plugin", path]
+        name = f"/proc/{os.getpid()}/fd/{descriptor}"
+        argv = [str(probe), "--facts", "--plugin", name]
         answer = tools.run(argv, PROBE_S, env)
     return facts.parse("here", answer.out)
 
@@ -177,10 +193,13 @@ def remember_include(
 
 def advise(where: Place, changes: Sequence[Change]) -> None:
     """Say what is left to do."""
+    files = (
+        f"login and compute nodes need {where.libdir}/{plugstack.PLUGIN}, "
+        f"{plan.PROBE} beside it and {where.stack}; compute nodes need no Python"
+    )
     rows = [
         "steps use it at once; restart slurmd for its prolog and epilog hooks",
-        f"login and compute nodes need {where.libdir}/{plugstack.PLUGIN}, "
-        f"{plan.PROBE} beside it and {where.stack}; compute nodes need no Python",
+        files,
         "gangstart doctor --nodes all looks whether it is right everywhere",
     ]
     if where.configless:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gangstart import plugstack
 from gangstart.doctor import site
 from gangstart.errors import GangstartError
+from gangstart.plugin import path as release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +33,9 @@ class Place:
     root: Path
     stack: Path  # plugstack.conf
     libdir: Path
-    plugin_dir: Path | None = None  # Slurm's own; names without a path are looked up there
+    plugin_dir: Path | None = (
+        None  # Slurm's own; names without a path are looked up there
+    )
     line: str = ""  # release line of the Slurm here, "" = not known
     configless: bool = False
 
@@ -88,13 +91,14 @@ def find(wanted: Wanted, tools: Tools, env: Mapping[str, str]) -> Place:
                 f"plugin: {what} {path} is no absolute path such as /etc/slurm",
                 exit_code=EXIT_USAGE,
             )
-    version = wanted.release or told.get("slurm_version", "") or told.get("here", "")
+    version = told.get("slurm_version", "") or told.get("here", "")
+    given = str(release.read(wanted.release)) if wanted.release else ""
     return Place(
         root=root,
         stack=stack,
         libdir=libdir,
         plugin_dir=plugin_dir,
-        line=site.line_of(f"{version}.0") if wanted.release else site.line_of(version),
+        line=given or site.line_of(version),
         configless=CONFIGLESS in told.get("slurmctldparameters", ""),
     )
 

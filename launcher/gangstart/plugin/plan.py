@@ -1,4 +1,4 @@
-"""What has to change on a machine to have the plugin installed. Pure but for reading."""
+"""What has to change on a machine to have the plugin installed; reads, never writes."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def rows(place: Place) -> list[plugstack.Row]:
 
 
 def target_of(place: Place) -> Path:
-    """Return the file for our line: the first that comes after all container plugins."""
+    """Return the file for our line: the first that comes after container plugins."""
     choices = (
         place.parts / CONF,
         place.parts / LATE_CONF,
@@ -170,7 +170,7 @@ def comes_last(place: Place, target: Path) -> bool:
 
 
 def sequence(place: Place, target: Path) -> Iterator[Path | str]:
-    """Yield container plugins (as text) and our file (as its path), in Slurm's order."""
+    """Yield container plugins (text) and our file (its path), in Slurm's order."""
     text = (read(place, place.stack) or b"").decode(errors="replace")
     for line in text.splitlines():
         words = line.partition("#")[0].split()
@@ -211,13 +211,13 @@ def describe(change: Change) -> list[str]:
     """Return a change as lines for people: a diff of text, digests of programs."""
     if change.mode == PROGRAM:
         return [describe_program(change)]
-    sides = [
+    before, after = (
         (data or b"").decode(errors="replace").splitlines()
         for data in (change.old, change.new)
-    ]
+    )
     old = "/dev/null" if change.old is None else str(change.path)
     new = "/dev/null" if change.new is None else str(change.path)
-    return list(difflib.unified_diff(*sides, old, new, n=2, lineterm=""))
+    return list(difflib.unified_diff(before, after, old, new, n=2, lineterm=""))
 
 
 def describe_program(change: Change) -> str:

@@ -41,9 +41,7 @@ def main(argv: list[str]) -> int:
     return uninstall(options, Commands(), job.environ())
 
 
-def uninstall(
-    options: argparse.Namespace, tools: Tools, env: Mapping[str, str]
-) -> int:
+def uninstall(options: argparse.Namespace, tools: Tools, env: Mapping[str, str]) -> int:
     """Plan, show, do; say what is left."""
     wanted = place.Wanted(options.root, options.conf_dir)
     where = place.find(wanted, tools, env)
