@@ -47,7 +47,7 @@ extern const struct gs_spec_type GS_SPEC_SECONDS; /* double, milliseconds exact 
 extern const struct gs_spec_type GS_SPEC_PATH;    /* char[], none = "" */
 extern const struct gs_spec_type GS_SPEC_REPORT;  /* char[], auto = "" */
 extern const struct gs_spec_type GS_SPEC_IFACE;   /* char[], auto = "" */
-extern const struct gs_spec_type GS_SPEC_NAMES;   /* char[], joined by +, all = "" */
+extern const struct gs_spec_type GS_SPEC_NAMES;   /* char[], joined by +, any = "" */
 extern const struct gs_spec_type GS_SPEC_ENV;     /* two uint64_t: presets, without */
 
 #endif

@@ -255,7 +255,7 @@ static bool names_read(const struct gs_spec_key *key, void *field, const char *t
     }
     if (strlen(text) >= key->size)
         return false;
-    snprintf(field, key->size, "%s", strcmp(text, "all") == 0 ? "" : text);
+    snprintf(field, key->size, "%s", strcmp(text, "any") == 0 ? "" : text);
     return true;
 }
 
@@ -267,7 +267,7 @@ static void names_write(const struct gs_spec_key *key,
     const char *names = field;
 
     (void)key;
-    snprintf(out, n, "%s", names[0] ? names : "all");
+    snprintf(out, n, "%s", names[0] ? names : "any");
 }
 
 static bool same(const char *name, const char *text, size_t len)

@@ -117,20 +117,18 @@ static bool is_named(const char *name, size_t len, const char *names)
 
 bool gs_asked_in_partition(const char *names)
 {
-    const char *own;
+    const char *own = names[0] ? own_partitions() : NULL;
 
-    if (!names[0])
-        return true;
-    own = own_partitions();
+    if (!own)
+        return !names[0];
     /* Of several that the user leaves to Slurm each has to be one of ours. */
-    while (own && *own) {
+    for (;;) {
         size_t len = strcspn(own, ",");
 
         if (!is_named(own, len, names))
             return false;
-        own += len + (own[len] == ',');
-        if (!*own)
+        if (!own[len])
             return true;
+        own += len + 1;
     }
-    return false;
 }

@@ -48,8 +48,9 @@ def test_a_compute_node_needs_two_files_and_no_python(
         own.mkdir()
         for name in NAMES:
             shutil.copy2(machine.root / LIB / name, own)
-        ran = gang.cluster.run(["mount", "--bind", str(own), str(place)], node=node)
-        assert ran.returncode == 0, ran.stderr
+        bind = ["mount", "--bind", str(own), str(place)]
+        done = gang.cluster.run(bind, node=node)
+        assert done.returncode == 0, done.stderr
         if node != "head":
             hide_python(gang, node)
     line = f"optional {place}/spank_gangstart.so spool=/run/gangstart"
