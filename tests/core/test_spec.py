@@ -167,7 +167,7 @@ def test_a_site_sets_its_own_keys_in_plugstack_conf() -> None:
 @pytest.mark.parametrize(
     ("value", "names"),
     [
-        ("all", ""),
+        ("any", ""),
         ("train", "train"),
         ("a+b-2_x.y", "a+b-2_x.y"),
         ("p" * 255, "p" * 255),
