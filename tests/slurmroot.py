@@ -63,11 +63,9 @@ def placed(spec: Spec) -> Spec:
     return replace(spec, root=root(), binds=(str(ROOT), *spec.binds))
 
 
-def options(*, bind: bool = True) -> list[str]:
-    """The same for `gangstart cluster up`; without bind for who may not see ours."""
-    if own():
-        return []
-    return ["--root", root(), *(["--bind", str(ROOT)] if bind else [])]
+def options() -> list[str]:
+    """The same for `gangstart cluster up`."""
+    return [] if own() else ["--root", root(), "--bind", str(ROOT)]
 
 
 def line() -> Line:

@@ -30,14 +30,18 @@
 #define PENDING_ADDR "192.0.2.1"
 #define PENDING_PORT 65535
 
-static const int caught[] = {SIGTERM, SIGINT, SIGHUP};
-#define CAUGHT (sizeof(caught) / sizeof(caught[0]))
+/* The first ones end the wait in order. For the others slurmstepd of 23.11 to 25.11
+ * leaves handlers of its own, which would swallow them; others leave none. */
+static const int signals[] = {
+    SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGTSTP};
+#define SIGNALS (sizeof(signals) / sizeof(signals[0]))
+#define CAUGHT 3
 
 static volatile int asked; /* the signal that came */
 
 struct saved {
     char name[16];
-    struct sigaction actions[CAUGHT];
+    struct sigaction actions[SIGNALS];
     sigset_t mask;
 };
 
@@ -46,25 +50,36 @@ static void on_signal(int signal)
     asked = signal;
 }
 
+static bool is_handled(const struct sigaction *action)
+{
+    return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+}
+
 static void prepare(struct saved *saved)
 {
-    struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: wake up */
+    /* No SA_RESTART: wake up. */
+    const struct sigaction ask = {.sa_handler = on_signal};
+    const struct sigaction none = {.sa_handler = SIG_DFL};
     sigset_t set;
 
     prctl(PR_GET_NAME, saved->name);
     prctl(PR_SET_NAME, "gang-wait");
     sigemptyset(&set);
-    for (size_t i = 0; i < CAUGHT; i++) {
-        sigaction(caught[i], &action, &saved->actions[i]);
-        sigaddset(&set, caught[i]);
+    for (size_t i = 0; i < SIGNALS; i++) {
+        sigaction(signals[i], i < CAUGHT ? &ask : NULL, &saved->actions[i]);
+        if (i < CAUGHT)
+            sigaddset(&set, signals[i]);
+        else if (is_handled(&saved->actions[i]))
+            sigaction(signals[i], &none, NULL);
     }
     pthread_sigmask(SIG_UNBLOCK, &set, &saved->mask);
 }
 
 static void restore(const struct saved *saved)
 {
-    for (size_t i = 0; i < CAUGHT; i++)
-        sigaction(caught[i], &saved->actions[i], NULL);
+    for (size_t i = 0; i < SIGNALS; i++)
+        if (i < CAUGHT || is_handled(&saved->actions[i]))
+            sigaction(signals[i], &saved->actions[i], NULL);
     pthread_sigmask(SIG_SETMASK, &saved->mask, NULL);
     prctl(PR_SET_NAME, saved->name);
 }

@@ -57,6 +57,16 @@ def test_the_extern_step_counts_unless_the_check_itself_is_inside_of_that_job(
     assert jobs(node, 502) == [501]
 
 
+def test_the_extern_step_that_started_the_check_does_not_count_without_cgroups(
+    node: FakeNode,
+) -> None:
+    node.add(7, FakeProcess(("slurmstepd: [501.extern]",), uid=0))
+    stat = node.roots.proc / str(os.getpid()) / "stat"
+    stat.write_text(stat.read_text().replace(" S 1 ", " S 7 "))
+    assert jobs(node, 501) == []
+    assert jobs(node, 502) == [501]
+
+
 @pytest.mark.parametrize(
     "path",
     [

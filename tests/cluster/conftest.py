@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -133,18 +134,22 @@ def gang(plugin_cluster: Cluster, watch: Watch) -> Iterator[Gang]:
 
 
 @pytest.fixture(scope="session")
-def saboteur(plugin_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> str:
+def saboteur(plugin_cluster: Cluster) -> Iterator[str]:
     """Compile the neighbour that holds, ends or kills what it is told to."""
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("needs gcc (apt-get install gcc)")
-    built = plugin_cluster.directory / "plugin" / "saboteur.so"
+    assert plugin_cluster.spec.plugin is not None
+    # Not in that cluster's folder: nodes with another root see only their own.
+    folder = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    folder.chmod(0o755)
+    built = folder / "saboteur.so"
     source = Path(__file__).with_name("saboteur.c")
-    headers = slurmroot.include(tmp_path_factory.mktemp("saboteur"))
+    headers = slurmroot.include(folder)
     command = [compiler, "-shared", "-fPIC", f"-I{headers}", "-o", str(built)]
-    command.append(str(source))
-    subprocess.run(command, check=True, timeout=60)
-    return f"required {built}"
+    subprocess.run([*command, str(source)], check=True, timeout=60)
+    yield f"required {built}"
+    shutil.rmtree(folder)
 
 
 @pytest.fixture

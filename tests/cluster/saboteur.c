@@ -22,8 +22,14 @@ SPANK_PLUGIN(saboteur, 1)
 
 static void hold(const char *path)
 {
+    static const int swallowed[] = {
+        SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGTERM, SIGTSTP};
     int parent = getppid();
 
+    /* slurmstepd of 24.11 has handlers of its own at this point: what is held up ends
+     * by a signal all the same, as it does in other releases. */
+    for (size_t i = 0; i < sizeof(swallowed) / sizeof(swallowed[0]); i++)
+        signal(swallowed[i], SIG_DFL);
     /* proctrack/linuxproc never signals what is called slurmstepd. */
     prctl(PR_SET_NAME, "saboteur");
     for (int i = 0; i < HOLD_TENTHS && access(path, F_OK) != 0; i++) {

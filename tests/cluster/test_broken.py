@@ -88,6 +88,12 @@ def test_ctrl_z_of_srun_costs_nobody_the_start(sabotaged: Gang) -> None:
     )
     gang.until_waiting(7)
     running.send(signal.SIGTSTP)
+    try:
+        until(lambda: letter(running.popen.pid) == "T", "srun to stop", 2)
+    except AssertionError:
+        late.touch()
+        running.wait()
+        pytest.skip("the srun of this release is not stopped by Ctrl-Z")
     elapse(4)
     running.send(signal.SIGCONT)
     late.touch()
@@ -95,10 +101,15 @@ def test_ctrl_z_of_srun_costs_nobody_the_start(sabotaged: Gang) -> None:
     gang.clean()
 
 
+def letter(pid: int) -> str:
+    """State of a process as the kernel has it."""
+    stat = Path(f"/proc/{pid}/stat").read_text()
+    return stat.rpartition(")")[2].split()[0]
+
+
 def letters(gang: Gang) -> set[str]:
     """States of the waiting tasks as the kernel has them."""
-    stats = [Path(f"/proc/{pid}/stat").read_text() for pid in gang.pids(WAITING)]
-    return {stat.rpartition(")")[2].split()[0] for stat in stats}
+    return {letter(pid) for pid in gang.pids(WAITING)}
 
 
 def test_a_job_that_is_suspended_and_resumed_starts(sabotaged: Gang) -> None:
@@ -140,7 +151,7 @@ def test_a_start_needs_no_slurmctld(
     until(lambda: not gang.cluster.node_pids(HEAD, "slurmctld"), "its end")
     late.touch()
     until(lambda: gang.started() == list(range(8)), "the start")
-    tool = daemons.find_tools(spec.search_path)["slurmctld"]
+    tool = daemons.find_tools(spec.search_path, spec.root)["slurmctld"]
     done = gang.cluster.run([tool], node=HEAD, env=daemons.environment(spec))
     assert done.returncode == 0, done.stderr
     check_started(gang, running.wait())

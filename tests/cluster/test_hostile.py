@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -183,7 +184,7 @@ def test_two_hundred_strangers_everywhere_cost_a_start_nothing(
         copy = gang.folder / "crowd.py"
         copy.write_text(CROWD.read_text())
         popen = gang.cluster.popen(
-            [PYTHON, str(copy), "200", str(ready), *places],
+            [sys.executable, str(copy), "200", str(ready), *places],
             node="n2",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -164,6 +164,17 @@ def test_a_waiting_task_that_is_asked_to_end_ends_as_if_by_that_signal(
     assert time.monotonic() - asked < 1
 
 
+def test_a_signal_that_slurmstepd_would_swallow_ends_a_waiting_task(
+    slurm: Slurm,
+) -> None:
+    # The fake slurmstepd leaves a handler for it, as that of Slurm 24.11 does.
+    run = waiting(slurm)
+
+    os.kill(run.task(0), signal.SIGUSR1)
+
+    assert run.status(0) == signal.SIGUSR1
+
+
 def test_a_refused_start_ends_the_waiting_tasks_with_75(slurm: Slurm) -> None:
     run = waiting(slurm)
 

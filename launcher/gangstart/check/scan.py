@@ -98,7 +98,9 @@ def scan(
     }
     checker = os.getpid() if me is None else me
     cgroup = seen[checker].process.cgroup if checker in seen else ""
-    found = running_jobs(roots, seen, judged, cgroup) if 1 in seen else None
+    line = own_line(seen, checker)
+    inside = job_of_cgroup(cgroup) or job_of_line(seen, line)
+    found = running_jobs(roots, seen, judged, inside) if 1 in seen else None
     return Scene(
         seen,
         # Who cannot see process 1 sees only his own (hidepid), and no slurmstepd.
@@ -106,17 +108,16 @@ def scan(
         files,
         roots.shm,
         tuple(temporary(roots.tmp)),
-        own_line(seen, checker),
+        line,
         cgroup,
     )
 
 
 def running_jobs(
-    roots: Roots, seen: Mapping[int, Seen], judged: int | None, cgroup: str
+    roots: Roots, seen: Mapping[int, Seen], judged: int | None, inside: int | None
 ) -> frozenset[int]:
-    """Jobs that run, by what is there; cgroup is that of the check itself."""
+    """Jobs that run, by what is there; inside is the job that the check runs in."""
     titles = [(s.process.uid, s.process.command) for s in seen.values()]
-    inside = job_of_cgroup(cgroup)
     of_stepds = running.of_stepds(titles, inside if inside == judged else None)
     of_cgroups = running.of_cgroups(roots.cgroup, judged) or set()
     return frozenset(of_stepds | of_cgroups)
@@ -130,6 +131,14 @@ def own_line(seen: Mapping[int, Seen], me: int) -> frozenset[int]:
         found.add(pid)
         pid = seen[pid].parent
     return frozenset(found | {os.getpid()})
+
+
+def job_of_line(seen: Mapping[int, Seen], line: frozenset[int]) -> int | None:
+    """Job whose extern step started this check: with RunInJob, also without cgroups."""
+    parents = (seen[pid].process for pid in sorted(line) if pid in seen)
+    titles = (p.command for p in parents if p.uid == ROOT)
+    steps = (running.step_of(title) for title in titles)
+    return next((s[0] for s in steps if s and s[1] == running.EXTERN), None)
 
 
 def temporary(folder: Path) -> list[tuple[str, int, float]]:

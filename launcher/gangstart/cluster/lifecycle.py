@@ -120,6 +120,8 @@ def check(spec: Spec) -> Spec:
 
 def rooted(spec: Spec) -> Spec:
     """Return the spec with the root's real path and all that is shown in it."""
+    if os.getuid() != 0:
+        raise config.refuse("--root needs root: an ordinary user cannot mount in it")
     root = config.check_directory(os.path.realpath(spec.root), "--root")
     if not Path(root).is_dir():
         raise config.refuse(f"--root {spec.root} is not a folder: {daemons.ROOTS_HINT}")

@@ -26,7 +26,10 @@ MODULE = "gangstart.cluster.newroot"
 #: Where the layers are put together, out of sight: each node has its own /tmp later.
 STAGE = Path("/tmp")  # noqa: S108  a mount point in a namespace of our own
 #: What a root must share with the machine that it runs on.
-MACHINE = ("/proc", "/sys", "/dev", "/etc/passwd", "/etc/group")
+MACHINE = ("/proc", "/sys", "/dev")
+#: Its users, by links into its own /etc: what adds a user replaces these files.
+USERS = ("passwd", "group")
+USERS_FOLDER = "/.machine/etc"
 EXIT_NO_EXEC = 127
 
 
@@ -34,8 +37,6 @@ def main(arguments: Sequence[str]) -> int:
     """ROOT COMMAND…: become a command in the folder, with nothing of this machine."""
     root, *command = arguments
     try:
-        if os.geteuid() != 0:
-            kernel.unshare(kernel.CLONE_NEWUSER)
         os.chroot(root)
         os.chdir("/")
         os.execv(command[0], command)  # noqa: S606  no shell
@@ -50,7 +51,13 @@ def lent(home: str) -> tuple[str, ...]:
     Of a Python in /usr only its own files: the rest of /usr is what the root replaces.
     """
     executable = Path(sys.executable)
-    found = {"/home", home, sys.prefix, str(Path(gangstart.__file__).parents[1])}
+    found = {
+        "/home",
+        "/var/tmp",  # noqa: S108  a mount point
+        home,
+        sys.prefix,
+        str(Path(gangstart.__file__).parents[1]),
+    }
     if sys.base_prefix == "/usr":
         found |= {f"/usr/bin/{name}" for name in ("python3", executable.resolve().name)}
         found |= {sysconfig.get_path("stdlib"), "/usr/lib/python3"}
@@ -83,15 +90,19 @@ def move(spec: Spec) -> None:
     for path in outermost([*MACHINE, *spec.binds, spec.directory]):
         if Path(path).exists():
             lend(path, fresh)
+    lend("/etc", fresh, USERS_FOLDER)
+    for name in USERS:
+        (fresh / "etc" / name).unlink(missing_ok=True)
+        (fresh / "etc" / name).symlink_to(f"{USERS_FOLDER}/{name}")
     os.chdir(fresh)
     kernel.pivot_root(".", ".")
     kernel.detach(".")
     os.chdir("/")
 
 
-def lend(path: str, fresh: Path) -> None:
-    """Show a folder or file of this machine at the same path of the fresh root."""
-    point = fresh / path.lstrip("/")
+def lend(path: str, fresh: Path, target: str = "") -> None:
+    """Show a folder or file of this machine in the fresh root, at the same path."""
+    point = fresh / (target or path).lstrip("/")
     point.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         if Path(path).is_dir():
