@@ -6,13 +6,15 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 from cluster.gang import until
-from gangstart.cluster import Spec
+from gangstart.cluster import Spec, kernel
+from gangstart.cluster.config import SPOOL
 from repo import ROOT
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ COMMAND = (sys.executable, "-m", "gangstart", "doctor")
 #: Slurm's default on a private cluster is one of the faults.
 SOUND = ("ProctrackType=proctrack/pgid",)
 PORTS = "61000-61099"
+MS_RDONLY, MS_REMOUNT = 0x1, 0x20  # mount(2)
 
 
 class Doctor:
@@ -66,6 +69,12 @@ class Doctor:
         """Run a command on a node; what it mounts stays there."""
         ran = self.gang.cluster.run([str(word) for word in command], node=node)
         assert ran.returncode == 0, ran.stderr
+
+    def bind(self, node: str, source: str | Path, target: str | Path) -> None:
+        """Let a node see something else at a path; it need not have mount(8)."""
+        code = "import sys; from gangstart.cluster import kernel as k"
+        code += "; k.bind(*sys.argv[1:])"
+        self.on(node, sys.executable, "-c", code, source, target)
 
     def fresh(self, name: str) -> Path:
         """A new folder that every node sees."""
@@ -120,7 +129,7 @@ def test_this_machine_alone_needs_no_srun(make: Make) -> None:
 
 def test_files_that_are_missing_on_a_node(make: Make) -> None:
     doctor = make()
-    doctor.on("n2", "mount", "--bind", doctor.fresh("empty"), doctor.library)
+    doctor.bind("n2", doctor.fresh("empty"), doctor.library)
     found = doctor.look("--nodes", "all", code=2)
     probe, plugin = (
         f"{doctor.library}/{n}" for n in ("gangstart-probe", "spank_gangstart.so")
@@ -135,7 +144,7 @@ def test_a_plugin_that_is_missing_beside_its_probe(make: Make) -> None:
     doctor = make()
     folder = doctor.fresh("half")
     shutil.copy2(doctor.library / "gangstart-probe", folder)
-    doctor.on("n2", "mount", "--bind", folder, doctor.library)
+    doctor.bind("n2", folder, doctor.library)
     found = doctor.look("--nodes", "all", code=2)
     plugin = f"{doctor.library}/spank_gangstart.so"
     assert found.pop("plugin") == [("fail", f"there is no {plugin}", ("n2",))]
@@ -148,7 +157,7 @@ def test_another_build_on_one_node(make: Make) -> None:
     other = doctor.fresh("other") / plugin.name
     other.write_bytes(plugin.read_bytes() + b"\0")
     other.chmod(0o757)
-    doctor.on("n3", "mount", "--bind", other, plugin)
+    doctor.bind("n3", other, plugin)
     found = doctor.look("--nodes", "all", code=1)
     (build,) = found.pop("build")
     assert (build[0], build[2]) == ("warn", ("n3",))
@@ -170,7 +179,7 @@ def test_a_plugin_for_another_release(make: Make) -> None:
     old, new = (n.to_bytes(4, "little") for n in (number, 0x1E0100))
     assert content.count(old)
     other.write_bytes(content.replace(old, new))
-    doctor.on("n1", "mount", "--bind", other, plugin)
+    doctor.bind("n1", other, plugin)
     found = doctor.look("--nodes", "all", code=2)
     ((verdict, reason, nodes),) = found["line"]
     assert (verdict, nodes) == ("fail", ("n1",))
@@ -250,14 +259,15 @@ def test_a_closed_srunportrange_silences_the_node_and_no_other(make: Make) -> No
 
 def test_a_slurmd_that_is_older_than_the_plugin(make: Make) -> None:
     doctor = make()
-    began = doctor.told("--nodes", "n1", code=0)["facts"]["n1"]["values"]
+    told = doctor.told("--nodes", "all", code=0)["facts"]
+    latest = max(int(told[n]["values"]["slurmd_began"][0]) for n in ("n1", "n2", "n3"))
     plugin = doctor.library / "spank_gangstart.so"
 
     def younger() -> bool:
         fresh = plugin.with_name("fresh")
         shutil.copy2(plugin, fresh)
         fresh.replace(plugin)
-        return int(plugin.stat().st_ctime) > int(began["slurmd_began"][0]) + 2
+        return int(plugin.stat().st_ctime) > latest + 2
 
     until(younger, "the clock to go on")
     found = doctor.look("--nodes", "all", code=1)
@@ -287,7 +297,10 @@ def test_an_interface_that_a_node_has_not_got(make: Make) -> None:
 
 def test_a_spool_that_is_read_only_and_an_archive_that_is_gone(make: Make) -> None:
     doctor = make()
-    doctor.on("n1", "mount", "-o", "remount,bind,ro", "/run/gangstart")
+    flags = MS_REMOUNT | kernel.MS_BIND | MS_RDONLY
+    code = "from gangstart.cluster import kernel as k"
+    code += f"; k.mount('', {SPOOL!r}, '', {flags})"
+    doctor.on("n1", sys.executable, "-c", code)
     archive = doctor.gang.cluster.directory / "archive"
     archive.rmdir()
     found = doctor.look("--nodes", "all", code=2)
@@ -308,7 +321,7 @@ def test_a_spool_that_is_read_only_and_an_archive_that_is_gone(make: Make) -> No
 
 def test_a_node_without_munge_is_the_one_that_does_not_answer(make: Make) -> None:
     doctor = make()
-    doctor.on("n2", "mount", "--bind", doctor.fresh("empty"), "/run/munge")
+    doctor.bind("n2", doctor.fresh("empty"), "/run/munge")
     found = doctor.look("--nodes", "all", "--deadline", "45", code=2)
     ((verdict, reason, nodes),) = found.pop("nodes")
     assert (verdict, nodes) == ("fail", ("n2",))
@@ -375,9 +388,20 @@ def test_what_cannot_be_is_one_sentence(
 
 def test_only_a_terminal_sees_progress(make: Make) -> None:
     doctor = make()
-    quoted = " ".join([*COMMAND, "--nodes", "all"])
-    ran = doctor.gang.run(["script", "-qec", quoted, "/dev/null"])
-    assert "doctor: 3 of 3 nodes asked" in ran.out
+    screen, terminal = os.openpty()
+    popen = doctor.gang.cluster.popen(
+        [*COMMAND, "--nodes", "all"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=terminal,
+        env=doctor.gang.env,
+    )
+    os.close(terminal)
+    assert popen.wait(60) == 0
+    seen = os.read(screen, 65536).decode()
+    os.close(screen)
+    assert "doctor: 3 of 3 nodes asked" in seen
+    assert seen.endswith("\r\x1b[K")
 
 
 def test_a_group_that_cannot_be_had_is_asked_node_by_node(make: Make) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import slurmroot
 from gangstart.cluster import Spec
 from install.site import LIB, Machine
 
@@ -22,15 +23,24 @@ pytestmark = pytest.mark.cluster
 NAMES = {"gangstart-probe", "spank_gangstart.so"}
 
 
+def bind(gang: Gang, node: str, source: Path, target: Path) -> None:
+    """Let a node see something else at a path."""
+    code = (
+        "import sys; from gangstart.cluster import kernel as k; k.bind(*sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", code, str(source), str(target)]
+    done = gang.cluster.run(command, node=node)
+    assert done.returncode == 0, done.stderr
+
+
 def hide_python(gang: Gang, node: str) -> None:
     """Leave a node without any Python that this machine has."""
-    found = {Path(sys.executable).resolve(), *Path("/usr/bin").glob("python3*")}
-    for path in found:
+    # The one that binds is the last to go.
+    others = Path("/usr/bin").glob("python3*") if slurmroot.own() else ()
+    found = [*others, Path(sys.executable)]
+    for path in dict.fromkeys(path.resolve() for path in found):
         if path.is_file():
-            ran = gang.cluster.run(
-                ["mount", "--bind", "/dev/null", str(path.resolve())], node=node
-            )
-            assert ran.returncode == 0, ran.stderr
+            bind(gang, node, Path("/dev/null"), path)
 
 
 def test_a_compute_node_needs_two_files_and_no_python(
@@ -48,9 +58,7 @@ def test_a_compute_node_needs_two_files_and_no_python(
         own.mkdir()
         for name in NAMES:
             shutil.copy2(machine.root / LIB / name, own)
-        bind = ["mount", "--bind", str(own), str(place)]
-        done = gang.cluster.run(bind, node=node)
-        assert done.returncode == 0, done.stderr
+        bind(gang, node, own, place)
         if node != "head":
             hide_python(gang, node)
     line = f"optional {place}/spank_gangstart.so spool=/run/gangstart"

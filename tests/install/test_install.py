@@ -151,14 +151,15 @@ def test_a_container_plugin_that_came_later_is_followed(machine: Machine) -> Non
 def test_a_line_that_somebody_wrote_is_set_where_it_is_and_left(
     machine: Machine,
 ) -> None:
-    theirs = f"optional /usr/{PLUGIN} slack=1"
+    theirs = f"optional /opt/g/{PLUGIN} slack=1"
     machine.write(STACK, "# site", theirs, "optional other.so")
     machine.install("auto=gpu")
     assert machine.order() == [PLUGIN, "other.so"]
-    assert our_line(machine, STACK) == f"optional {PLUGIN} slack=1 auto=gpu"
+    assert our_line(machine, STACK) == f"optional /opt/g/{PLUGIN} slack=1 auto=gpu"
+    assert {f"opt/g/{PLUGIN}", f"opt/g/{PROBE}"} <= machine.files()
     ran = machine.plugin("uninstall")
     assert ran.returncode == 1
-    assert f"left: /{STACK} line 2: optional {PLUGIN} slack=1 auto=gpu" in ran.stdout
+    assert f"left: /{STACK} line 2: optional /opt/g/{PLUGIN} slack=1" in ran.stdout
     assert machine.files() == {STACK}
 
 

@@ -107,6 +107,14 @@ def test_the_packages_install_work_and_leave_nothing(machine: Path) -> None:
     assert checks.returncode == 0, checks.stderr
     there = run("chroot", machine, "gangstart", "plugin", "path")
     assert (machine / there.stdout.strip().lstrip("/")).is_file() or there.stdout
+    # A key is set where the package has put the line.
+    words = ["plugin", "install", "--conf-dir", "/etc/slurm", "auto=gpu"]
+    changed = run("chroot", machine, "gangstart", *words)
+    assert changed.returncode == 0, changed.stderr
+    listed = machine / "etc/slurm/plugstack.conf.d/zz-gangstart.conf"
+    assert f"optional /{link.relative_to(machine)} auto=gpu\n" in listed.read_text()
+    undone = run("chroot", machine, "gangstart", "plugin", "uninstall")
+    assert "left: /etc/slurm/plugstack.conf.d/zz-gangstart.conf" in undone.stdout
     conf = machine / "etc/slurm/slurm.conf"
     conf.write_text("ClusterName=c\nSlurmctldHost=h\nNodeName=n1\n")
     shown = run("chroot", machine, "srun", "--help")

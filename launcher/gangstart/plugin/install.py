@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,7 @@ def install(options: argparse.Namespace, tools: Tools, env: Mapping[str, str]) -
     wanted = place.Wanted(
         options.root, options.conf_dir, options.libdir, options.release
     )
-    where = place.find(wanted, tools, env)
+    where = as_listed(place.find(wanted, tools, env), wanted)
     files = read_files(options.plugin, where)
     check_line(files, where, tools, env)
     record = apply.load(where)
@@ -108,6 +109,14 @@ def read_files(given: str | None, where: Place) -> plan.Files:
         probe=(package / plan.PROBE).read_bytes(),
         template=template.replace(f"\n{commented}", f"\noptional {where.named}\n"),
     )
+
+
+def as_listed(where: Place, wanted: place.Wanted) -> Place:
+    """Keep the folder that plugstack.conf names already, a package's for instance."""
+    listed = plugstack.ours(plan.rows(where))
+    if wanted.libdir or not listed or not listed[0].file.startswith("/"):
+        return where
+    return replace(where, libdir=Path(listed[0].file).parent)
 
 
 def line_for(where: Place) -> Line:
