@@ -8,79 +8,27 @@ import shutil
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import jsonschema
 import pytest
+from cluster.doctors import COMMAND, SCHEMA, Doctor
 from cluster.gang import until
 from gangstart.cluster import Spec, kernel
 from gangstart.cluster.config import SPOOL
-from repo import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from cluster.gang import Gang
 
-    Make = Callable[..., "Doctor"]
+    Make = Callable[..., Doctor]
 
 pytestmark = pytest.mark.cluster
 
-SCHEMA = json.loads((ROOT / "docs" / "doctor.schema.json").read_text())
-VALID = jsonschema.Draft202012Validator(SCHEMA)
-COMMAND = (sys.executable, "-m", "gangstart", "doctor")
 #: Slurm's default on a private cluster is one of the faults.
 SOUND = ("ProctrackType=proctrack/pgid",)
 PORTS = "61000-61099"
 MS_RDONLY, MS_REMOUNT = 0x1, 0x20  # mount(2)
-
-
-class Doctor:
-    """The command on a cluster of its own."""
-
-    def __init__(self, gang: Gang) -> None:
-        self.gang = gang
-        self.library = gang.cluster.directory / "plugin"
-
-    def look(
-        self, *words: str, code: int, seconds: float = 100
-    ) -> dict[str, list[tuple[str, str, tuple[str, ...]]]]:
-        """Check -> (verdict, reason, nodes) of what is not ok."""
-        told = self.told(*words, code=code, seconds=seconds)
-        found: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {}
-        for one in told["findings"]:
-            assert bool(one["action"]) == (one["verdict"] != "ok")
-            if one["verdict"] != "ok":
-                row = (one["verdict"], one["reason"], tuple(one["nodes"]))
-                found.setdefault(one["check"], []).append(row)
-        return found
-
-    def told(self, *words: str, code: int, seconds: float = 100) -> dict[str, Any]:
-        """Everything that --json prints."""
-        ran = self.gang.run([*COMMAND, "--json", *words], seconds=seconds)
-        assert ran.code == code, f"{ran.out}\n{ran.err}"
-        assert ran.err == "", "progress in a pipe"
-        told: dict[str, Any] = json.loads(ran.out)
-        VALID.validate(told)
-        return told
-
-    def on(self, node: str, *command: str | Path) -> None:
-        """Run a command on a node; what it mounts stays there."""
-        ran = self.gang.cluster.run([str(word) for word in command], node=node)
-        assert ran.returncode == 0, ran.stderr
-
-    def bind(self, node: str, source: str | Path, target: str | Path) -> None:
-        """Let a node see something else at a path; it need not have mount(8)."""
-        code = "import sys; from gangstart.cluster import kernel as k"
-        code += "; k.bind(*sys.argv[1:])"
-        self.on(node, sys.executable, "-c", code, source, target)
-
-    def fresh(self, name: str) -> Path:
-        """A new folder that every node sees."""
-        made = self.gang.folder / name
-        made.mkdir()
-        return made
 
 
 @pytest.fixture

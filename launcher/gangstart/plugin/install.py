@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -74,8 +73,9 @@ def install(options: argparse.Namespace, tools: Tools, env: Mapping[str, str]) -
         options.root, options.conf_dir, options.libdir, options.release
     )
     where = as_listed(place.find(wanted, tools, env), wanted)
-    files = read_files(options.plugin, where)
-    check_line(files, where, tools, env)
+    source = Path(options.plugin) if options.plugin else path.find(line_for(where))
+    files = read_files(source, where)
+    check_line(source, where, tools, env)
     record = apply.load(where)
     changes = plan.changes(where, files, site, record.files)
     if options.files_only:
@@ -98,10 +98,9 @@ def read_arguments(words: Sequence[str]) -> dict[str, str]:
     return dict(word.partition("=")[::2] for word in words)
 
 
-def read_files(given: str | None, where: Place) -> plan.Files:
+def read_files(plugin: Path, where: Place) -> plan.Files:
     """Read what is to be installed."""
     package = Path(gangstart.__file__).parent
-    plugin = Path(given) if given else path.find(line_for(where))
     template = (package / "plugin" / plan.CONF).read_text()
     commented = f"optional {plugstack.PLUGIN}\n"
     return plan.Files(
@@ -133,33 +132,22 @@ def line_for(where: Place) -> Line:
 
 
 def check_line(
-    files: plan.Files, where: Place, tools: Tools, env: Mapping[str, str]
+    plugin: Path, where: Place, tools: Tools, env: Mapping[str, str]
 ) -> None:
-    """Refuse a plugin that this Slurm would not load."""
-    told = facts_of(files.plugin, tools, env)
+    """Refuse a plugin that this Slurm would not load, by what the probe says of it."""
+    probe = Path(gangstart.__file__).with_name(plan.PROBE)
+    argv = [str(probe), "--facts", "--plugin", str(plugin)]
+    told = facts.parse("here", tools.run(argv, PROBE_S, env).out)
     built = line_of(told.one("plugin_slurm"))
     if not built:
         raise GangstartError(
-            "plugin: the file is no SPANK plugin: name another --plugin"
+            f"plugin: {plugin} is no SPANK plugin: name another --plugin"
         )
     if where.line and built != where.line:
         raise GangstartError(
-            f"plugin: the file is for Slurm {built}, and here is {where.line}: Slurm "
+            f"plugin: {plugin} is for Slurm {built}, and here is {where.line}: Slurm "
             "loads only its own release's; gangstart plugin build compiles one"
         )
-
-
-def facts_of(plugin: bytes, tools: Tools, env: Mapping[str, str]) -> facts.Facts:
-    """Ask the probe for which Slurm a plugin is."""
-    probe = Path(gangstart.__file__).with_name(plan.PROBE)
-    descriptor = os.memfd_create("plugin", 0)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(plugin)
-        file.flush()
-        name = f"/proc/{os.getpid()}/fd/{descriptor}"
-        argv = [str(probe), "--facts", "--plugin", name]
-        answer = tools.run(argv, PROBE_S, env)
-    return facts.parse("here", answer.out)
 
 
 def refuse_foreign(
