@@ -1,6 +1,6 @@
 # Verbs only; what they do is in scripts/. Extra pytest arguments: make test ARGS="-k report"
 .DEFAULT_GOAL := help
-.PHONY: help setup build roots test demo bench lint asan fuzz deb rpm man clean
+.PHONY: help setup build roots test releases demo bench lint asan fuzz deb rpm man clean
 ARGS ?=
 SECONDS ?= 60
 
@@ -18,6 +18,9 @@ roots: ## folders with newer Slurm releases, for cluster up --root: make roots A
 
 test: setup ## setup, then every test, those on a private Slurm cluster too
 	@.venv/bin/python -m pytest $(ARGS)
+
+releases: ## setup, roots, then every test that needs a cluster, on each newer Slurm
+	@scripts/setup.sh && scripts/releases.sh $(ARGS)
 
 demo: ## setup, then a training and a refused start on a private 4-node Slurm cluster
 	@scripts/demo.sh

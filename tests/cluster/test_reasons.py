@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import gangstart
 import pytest
+import slurmroot
 from cluster.gang import Gang, refusal, until, why
 from cluster.trouble import on, sabotage, victim
 from gangstart.cluster import Spec
@@ -137,6 +138,7 @@ def build_plugin(target: Path, version: str) -> None:
         [
             *(compiler, "-shared", "-fPIC", "-std=gnu11", "-pthread", "-D_GNU_SOURCE"),
             *(f'-DGS_VERSION="{version}"', f"-I{SPANK}/core", f"-I{SPANK}/plugin"),
+            f"-I{slurmroot.include(target.parent)}",
             f"-Wl,--version-script={SPANK}/plugin/exports.map,-z,nodelete",
             *("-o", str(target), *map(str, sources)),
         ],

@@ -20,7 +20,7 @@ OURS = re.compile(
 )
 #: What differs from one step to the next, with and without the plugin.
 CHANGES = re.compile(
-    r"\b(?:SLURM_(?:JOB_?ID|JOBID|STEP_?ID|STEPID|TASK_PID|LAUNCH_NODE_IPADDR"
+    r"\b(?:SLURM_(?:JOB_?ID|JOBID|JOB_SLUID|JOB_(?:START|END)_TIME|STEP_?ID|STEPID|TASK_PID|LAUNCH_NODE_IPADDR"
     r"|SRUN_COMM_PORT|STEP_LAUNCHER_PORT|TOPOLOGY\w*)|TMPDIR|PWD)=.*"
 )
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +29,7 @@ MACHINE = ("/proc", "/sys", "/dev")
 #: Its users, by links into its own /etc: what adds a user replaces these files.
 USERS = ("passwd", "group")
 USERS_FOLDER = "/.machine/etc"
+SYSTEM_PYTHON = Path("/usr/bin/python3")
 EXIT_NO_EXEC = 127
 
 
@@ -46,24 +46,17 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def lent(home: str) -> tuple[str, ...]:
-    """Folders of this machine that every node has to see: homes, Python, this package.
+    """Paths of this machine that every node has to see: homes, Python, this package.
 
-    Of a Python in /usr only its own files: the rest of /usr is what the root replaces.
+    Of the system's Python only its own files: the rest of /usr is what is replaced.
     """
-    executable = Path(sys.executable)
-    found = {
-        "/home",
-        "/var/tmp",  # noqa: S108  a mount point
-        home,
-        sys.prefix,
-        str(Path(gangstart.__file__).parents[1]),
-    }
-    if sys.base_prefix == "/usr":
-        found |= {f"/usr/bin/{name}" for name in ("python3", executable.resolve().name)}
-        found |= {sysconfig.get_path("stdlib"), "/usr/lib/python3"}
-    else:
-        found.add(sys.base_prefix)
-    return tuple(sorted(path for path in found if path not in {"", "/"}))
+    found = {"/home", "/var/tmp", home, sys.prefix, sys.base_prefix}  # noqa: S108  as above
+    found.add(str(Path(gangstart.__file__).parents[1]))
+    if SYSTEM_PYTHON.exists():
+        program = SYSTEM_PYTHON.resolve()
+        found |= {str(SYSTEM_PYTHON), str(program)}
+        found |= {f"/usr/lib/{program.name}", "/usr/lib/python3"}
+    return tuple(sorted(found - {"", "/", "/usr"}))
 
 
 def outermost(paths: Iterable[str]) -> list[str]:
