@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import gangstart
 import pytest
 import slurmroot
-from gangstart.cluster import Spec
-from install.site import LIB, Machine
+from gangstart.cluster import Spec, lifecycle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.cluster
 
-NAMES = {"gangstart-probe", "spank_gangstart.so"}
+NAMES = ("spank_gangstart.so", "gangstart-probe")
 
 
 def bind(gang: Gang, node: str, source: Path, target: Path) -> None:
@@ -34,30 +34,29 @@ def bind(gang: Gang, node: str, source: Path, target: Path) -> None:
 
 
 def hide_python(gang: Gang, node: str) -> None:
-    """Leave a node without any Python that this machine has."""
+    """Leave a node without any Python that it has."""
+    listed = gang.cluster.run(["sh", "-c", "ls /usr/bin/python3*"], node=node).stdout
     # The one that binds is the last to go.
-    others = Path("/usr/bin").glob("python3*") if slurmroot.own() else ()
-    found = [*others, Path(sys.executable)]
-    for path in dict.fromkeys(path.resolve() for path in found):
-        if path.is_file():
-            bind(gang, node, Path("/dev/null"), path)
+    for path in (*listed.split(), sys.executable):
+        bind(gang, node, Path("/dev/null"), Path(path))
 
 
 def test_a_compute_node_needs_two_files_and_no_python(
-    gang_on: Callable[[Spec], Gang], tmp_path: Path
+    gang_on: Callable[[Spec], Gang],
 ) -> None:
     if os.getuid() != 0:
         pytest.skip("needs root, to mount on nodes")
     gang = gang_on(Spec(nodes=3, slurm_lines=("ProctrackType=proctrack/pgid",)))
-    machine = Machine(tmp_path)
-    machine.install("--files-only")
+    built = lifecycle.built_plugin(slurmroot.root())
+    assert built is not None
+    files = (Path(built), Path(gangstart.__file__).with_name("gangstart-probe"))
     place = gang.folder / "lib"
     place.mkdir()
     for node in ("head", *gang.cluster.nodes):
         own = gang.folder / f"lib-{node}"
         own.mkdir()
-        for name in NAMES:
-            shutil.copy2(machine.root / LIB / name, own)
+        for file, name in zip(files, NAMES, strict=True):
+            shutil.copy2(file, own / name)
         bind(gang, node, own, place)
         if node != "head":
             hide_python(gang, node)
