@@ -20,7 +20,7 @@ ROOTS="
 # What the daemons and the commands need, the headers, and what jobs on a node use.
 PACKAGES="slurmctld slurmd slurm-client slurm-wlm-basic-plugins libslurm-dev munge
 base-files bash coreutils dash findutils grep hostname iproute2 libbz2-1.0 libc-bin
-libexpat1 libffi8 libgomp1 liblzma5 libstdc++6 mawk ncurses-base nftables procps sed
+libexpat1 libffi8 libgomp1 liblzma5 libstdc++6 mawk mount ncurses-base nftables procps sed
 util-linux zlib1g"
 MIRROR_SECONDS=600
 

@@ -169,7 +169,7 @@ venv_key() {
 source_key() {
     printf '%s|' "$ROOT" "${CC:-}" "${CFLAGS:-}" "${LDFLAGS:-}" \
         "${GANGSTART_NO_PLUGIN:-}" "${GANGSTART_SLURM_INCLUDE:-}"
-    find setup.py pyproject.toml spank -type f ! -name '*.pyc' -exec sha256sum {} + |
+    find setup.py pyproject.toml launcher/gangstart/plugin/recipe.py spank -type f ! -name '*.pyc' -exec sha256sum {} + |
         LC_ALL=C sort | sha256sum
 }
 

@@ -2,7 +2,8 @@
  *
  * Offsets in bytes where pointers have 8, in the order of GS_SLURM_FIELDS, then whether
  * Prolog= is a list. From the public headers of every micro release of each line (71 of
- * them, 22.05.0 to 26.05.3): within a line they are the same. A test compares them with whatever headers are at hand. */
+ * them, 22.05.0 to 26.05.3): within a line they are the same. A test compares them with
+ * whatever headers are at hand. */
 #ifndef GS_SLURMLINES_H
 #define GS_SLURMLINES_H
 

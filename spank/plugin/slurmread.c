@@ -40,10 +40,9 @@ bool gs_slurm_node(const char *name, struct gs_slurm_node *ret_node)
     return found;
 }
 
-/* A slurm_step_id_t of whatever size and order. */
+/* A slurm_step_id_t of whatever size and order; 26.05 has one of 24 bytes. */
 union step_id {
     slurm_step_id_t id;
-    uint64_t room[16];
     uint8_t bytes[128];
 };
 
