@@ -1,6 +1,6 @@
 # Verbs only; what they do is in scripts/. Extra pytest arguments: make test ARGS="-k report"
 .DEFAULT_GOAL := help
-.PHONY: help setup build roots test compose releases accuracy demo bench lint asan fuzz clean
+.PHONY: help setup build roots test compose releases accuracy demo bench lint asan fuzz deb rpm man clean
 ARGS ?=
 SECONDS ?= 60
 
@@ -43,6 +43,15 @@ asan: ## core, NVML and plugin tests with AddressSanitizer and UBSan, in build/a
 
 fuzz: ## everything that reads foreign bytes, under libFuzzer: make fuzz SECONDS=60 each
 	@scripts/setup.sh packages lint-packages && scripts/fuzz.sh $(SECONDS)
+
+deb: ## two Debian packages into dist/, checked by lintian: commands, and what nodes need
+	@scripts/setup.sh packages deb-packages python build && scripts/deb.sh
+
+rpm: ## the same as RPM packages, checked by rpmlint
+	@scripts/setup.sh packages rpm-packages python build && scripts/rpm.sh
+
+man: ## the manual pages again from the tables of options, keys and checks
+	@scripts/setup.sh packages python build && .venv/bin/python scripts/man.py
 
 clean: ## remove what was built; .venv stays
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache launcher/*.egg-info

@@ -16,6 +16,8 @@ c_files() {
 shell_files() {
     find . \( -name .git -o -name .venv -o -name build \) -prune \
         -o \( -name '*.sh' -o -path './.ci/run' -o -path './slurm-conf/*.d/50-*' \
+        -o -path './packaging/choose-plugin' \
+        -o -path './packaging/debian/*.postinst' -o -path './packaging/debian/*.prerm' \
         -o -path './slurm-conf/healthcheck' -o -path './slurm-conf/set-reason' \) \
         -type f -print
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # setup.sh - brings this machine and this checkout to where every make verb works.
-# Usage: setup.sh [packages] [lint-packages] [compose-packages] [python] [build] [demo]
-#        (default: packages python build demo; the others are for make lint, make compose)
+# Usage: setup.sh [packages] [lint-packages] [compose-packages] [deb-packages] [rpm-packages]
+#                 [python] [build] [demo]
+#        (default: packages python build demo; the others are for make lint, compose, deb, rpm)
 # Knobs: PYTHON=python3.12, GANGSTART_NO_PLUGIN=1 (no Slurm headers: Python part only),
 #        GANGSTART_SLURM_INCLUDE=DIR (Slurm installed elsewhere); CC and CFLAGS count too.
 # On failure: the failing command and all it printed, exit 1. What was done stays; run it
@@ -50,6 +51,20 @@ docker.io       cmd:dockerd                  make compose: runs docker-compose.y
 iptables        cmd:iptables                 dockerd does not start without it
 docker-compose  compose:any                  brings the services up
 mmdebstrap      cmd:mmdebstrap               makes the base image where no registry can be reached
+"
+
+DEB_PACKAGES="
+debhelper     cmd:dh                         make deb
+dh-python     cmd:dh_python3                 make deb: byte-compiles on installation
+dpkg-dev      cmd:dpkg-buildpackage          make deb
+fakeroot      cmd:fakeroot                   make deb
+chrpath       cmd:chrpath                    takes search paths out of built files
+lintian       cmd:lintian                    checks what make deb made
+"
+RPM_PACKAGES="
+rpm           cmd:rpmbuild                   make rpm
+chrpath       cmd:chrpath                    takes search paths out of built files
+rpmlint       cmd:rpmlint                    checks what make rpm made
 "
 
 say() {
@@ -193,6 +208,14 @@ step_compose_packages() {
     install_packages "$COMPOSE_PACKAGES"
 }
 
+step_deb_packages() {
+    install_packages "$DEB_PACKAGES"
+}
+
+step_rpm_packages() {
+    install_packages "$RPM_PACKAGES"
+}
+
 step_python() {
     if [ -e "$VENV" ] && ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
         say "$VENV no longer runs (its Python is gone, or it was left half made): again"
@@ -260,6 +283,8 @@ run() {
     packages) step_packages ;;
     lint-packages) step_lint_packages ;;
     compose-packages) step_compose_packages ;;
+    deb-packages) step_deb_packages ;;
+    rpm-packages) step_rpm_packages ;;
     python)
         # A Python that was upgraded or removed leaves a link to nowhere.
         [ -x "$VENV/bin/python" ] || rm -f "$VENV"/.setup-*
@@ -271,7 +296,7 @@ run() {
         once build "$key"
         ;;
     demo) once demo "$(venv_key)" ;;
-    *) die "unknown step '$1': packages, lint-packages, compose-packages, python, build or demo" ;;
+    *) die "unknown step '$1': packages, lint-packages, compose-packages, deb-packages, rpm-packages, python, build or demo" ;;
     esac
 }
 

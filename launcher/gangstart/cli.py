@@ -67,6 +67,16 @@ COMMANDS = (
         "the SPANK plugin's file for a Slurm, and one compiled for a newer Slurm",
     ),
     Command(
+        "doctor",
+        "gangstart.doctor.command:main",
+        "is gang start installed right, here and on every node",
+    ),
+    Command(
+        "completion",
+        "gangstart.completion:main",
+        "completion of this command for bash or zsh",
+    ),
+    Command(
         "cluster",
         "gangstart.cluster.command:main",
         "a private multi-node Slurm on this machine, to try and test with",

@@ -16,7 +16,9 @@ class GpuCheck:
     title: str
     severity: str
     limit: int
-    unit: str
+    unit: str  # "": there is no limit to set
+    grace_s: int
+    retries: int
     at_end: bool
     source: str
     action: str
@@ -32,6 +34,8 @@ def catalogue() -> list[GpuCheck]:
             severity=text(lib.gs_severity_name(info.severity)),
             limit=int(info.limit),
             unit=text(info.unit),
+            grace_s=int(info.grace_s),
+            retries=int(info.retries),
             at_end=bool(info.at_end),
             source=text(info.source),
             action=text(info.action),

@@ -13,9 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gangstart import job
+from gangstart import job, plugstack
 from gangstart.errors import GangstartError
-from gangstart.site import plugin_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -266,7 +265,7 @@ def places(
 
     Those are what this machine's plugstack.conf says, the spool and own copies.
     """
-    site = plugin_arguments()
+    site = plugstack.arguments()
     kept = archive or site.get("archive", "none")
     if archive and not Path(archive).is_dir():
         raise GangstartError(f"report: --archive {archive} is no folder", exit_code=2)

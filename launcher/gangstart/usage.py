@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from gangstart.errors import GangstartError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Parser(argparse.ArgumentParser):
@@ -16,3 +19,7 @@ class Parser(argparse.ArgumentParser):
         command = self.prog.removeprefix("gangstart").strip()
         where = f"{command}: " if command else ""
         raise GangstartError(f"{where}{message} (see {self.prog} --help)", exit_code=2)
+
+    def actions(self) -> Sequence[argparse.Action]:
+        """Every option and argument, in their order."""
+        return self._actions

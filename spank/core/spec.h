@@ -70,6 +70,7 @@ struct gs_spec {
     double slack_s;                        /* warn beyond this trail, 0 = off */
     /* plugstack.conf only. */
     enum gs_auto auto_start;
+    char partitions[GS_SPEC_PATH_SIZE]; /* where auto counts, joined by +, "" = any */
     enum gs_rendezvous rendezvous;
     enum gs_hooks hooks;
     uint32_t port_lo, port_hi; /* 0 = no restriction */

@@ -35,7 +35,7 @@ struct gs_spec_key {
 };
 
 enum {
-    GS_SPEC_KEY_COUNT = 17,
+    GS_SPEC_KEY_COUNT = 18,
 };
 extern const struct gs_spec_key GS_SPEC_KEYS[GS_SPEC_KEY_COUNT];
 
@@ -47,6 +47,7 @@ extern const struct gs_spec_type GS_SPEC_SECONDS; /* double, milliseconds exact 
 extern const struct gs_spec_type GS_SPEC_PATH;    /* char[], none = "" */
 extern const struct gs_spec_type GS_SPEC_REPORT;  /* char[], auto = "" */
 extern const struct gs_spec_type GS_SPEC_IFACE;   /* char[], auto = "" */
+extern const struct gs_spec_type GS_SPEC_NAMES;   /* char[], joined by +, any = "" */
 extern const struct gs_spec_type GS_SPEC_ENV;     /* two uint64_t: presets, without */
 
 #endif

@@ -3,6 +3,7 @@
  * Nothing here depends on the locale: a decimal point is a point on every node.
  */
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -238,6 +239,37 @@ static void iface_write(const struct gs_spec_key *key,
     snprintf(out, n, "%s", iface[0] ? iface : "auto");
 }
 
+/* Names of letters, digits and _.-, joined by +. */
+static bool names_read(const struct gs_spec_key *key, void *field, const char *text)
+{
+    size_t len = 0;
+
+    for (const char *c = text;; c++) {
+        bool ends = *c == '+' || !*c;
+
+        if (ends ? len == 0 : !isalnum((unsigned char)*c) && !strchr("_.-", *c))
+            return false;
+        len = ends ? 0 : len + 1;
+        if (!*c)
+            break;
+    }
+    if (strlen(text) >= key->size)
+        return false;
+    snprintf(field, key->size, "%s", strcmp(text, "any") == 0 ? "" : text);
+    return true;
+}
+
+static void names_write(const struct gs_spec_key *key,
+                        const void *field,
+                        char *out,
+                        size_t n)
+{
+    const char *names = field;
+
+    (void)key;
+    snprintf(out, n, "%s", names[0] ? names : "any");
+}
+
 static bool same(const char *name, const char *text, size_t len)
 {
     return strlen(name) == len && memcmp(name, text, len) == 0;
@@ -321,4 +353,5 @@ const struct gs_spec_type GS_SPEC_SECONDS = {seconds_read, seconds_write};
 const struct gs_spec_type GS_SPEC_PATH = {path_read, path_write};
 const struct gs_spec_type GS_SPEC_REPORT = {report_read, report_write};
 const struct gs_spec_type GS_SPEC_IFACE = {iface_read, iface_write};
+const struct gs_spec_type GS_SPEC_NAMES = {names_read, names_write};
 const struct gs_spec_type GS_SPEC_ENV = {env_read, env_write};

@@ -44,7 +44,9 @@ static bool wanted(void)
 {
     if (gs_switched_off || gs_asked_for_launcher())
         return false;
-    return gs_spec.on || gs_spec.auto_start == GS_AUTO_ALWAYS
+    if (gs_spec.on || !gs_asked_in_partition(gs_spec.partitions))
+        return gs_spec.on;
+    return gs_spec.auto_start == GS_AUTO_ALWAYS
            || (gs_spec.auto_start == GS_AUTO_GPU && gs_asked_for_gpus());
 }
 

@@ -79,11 +79,15 @@ bool gs_slurm_prolog_at_launch(void);
 void gs_neighbours(const char *hook, bool all, char *ret_names, size_t size);
 
 /* asked.c: whether this srun's own command line or environment asks for GPUs; not to
- * wait for the step (--async); to start the daemons of another launcher, such as mpirun,
- * which starts the tasks then (--external-launcher). */
+ * wait for the step (--async); to start the daemons of another launcher, such as
+ * mpirun, which starts the tasks then (--external-launcher). */
 bool gs_asked_for_gpus(void);
 bool gs_asked_not_to_wait(void);
 bool gs_asked_for_launcher(void);
+/* Whether this srun is, or asks to be, in one of these partitions (joined by +, "" =
+ * any). A default partition cannot be told before the job is there: it is none of them.
+ */
+bool gs_asked_in_partition(const char *names);
 
 /* userreport.c: the user's own copy of the report; where it went, "" = nowhere. */
 void gs_user_report(const struct gs_spec *spec,

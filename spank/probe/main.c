@@ -20,6 +20,7 @@
 
 #include "amd.h"
 #include "clock_private.h"
+#include "facts.h"
 #include "gpusys_private.h"
 #include "lock.h"
 #include "nvml.h"
@@ -32,24 +33,51 @@
 /* What was asked for; a text is NULL until its option is seen. */
 static struct {
     const char *library, *sysfs, *lock, *conf;
-    bool json, progress, inforom, help, version;
+    bool json, progress, inforom, help, version, facts;
 } asked;
+/* The same for --facts. */
+static struct gs_facts_ask facts;
 
 static const struct {
     const char *name;
     const char **text; /* takes a value */
     bool *flag;        /* takes none */
     const char *value, *help;
+    struct gs_facts_list *list; /* takes one, several times */
 } options[] = {
-    {"--library", &asked.library, NULL, "PATH", "use this libnvidia-ml.so.1"},
-    {"--sysfs", &asked.sysfs, NULL, "ROOT", "read ROOT/sys and ROOT/proc/driver"},
-    {"--lock", &asked.lock, NULL, "PATH", "lock file (root: " GS_PROBE_LOCK ")"},
-    {"--conf", &asked.conf, NULL, "PATH", "judge by this gangstart.conf"},
-    {"--inforom", NULL, &asked.inforom, "", "validate the InfoROM too: root, seconds"},
-    {"--progress", NULL, &asked.progress, "", "a line before each query as well"},
-    {"--json", NULL, &asked.json, "", "lines of JSON: the only form, and the default"},
-    {"--version", NULL, &asked.version, "", "print the version"},
-    {"--help", NULL, &asked.help, "", "print this"},
+    {"--library", &asked.library, NULL, "PATH", "use this libnvidia-ml.so.1", NULL},
+    {"--sysfs", &asked.sysfs, NULL, "ROOT", "read ROOT/sys and ROOT/proc/driver", NULL},
+    {"--lock", &asked.lock, NULL, "PATH", "lock file (root: " GS_PROBE_LOCK ")", NULL},
+    {"--conf", &asked.conf, NULL, "PATH", "judge by this gangstart.conf", NULL},
+    {"--inforom",
+     NULL,
+     &asked.inforom,
+     "",
+     "validate the InfoROM too: root, seconds",
+     NULL},
+    {"--progress", NULL, &asked.progress, "", "a line before each query as well", NULL},
+    {"--json",
+     NULL,
+     &asked.json,
+     "",
+     "lines of JSON: the only form, and the default",
+     NULL},
+    {"--version", NULL, &asked.version, "", "print the version", NULL},
+    {"--help", NULL, &asked.help, "", "print this", NULL},
+    {"--facts", NULL, &asked.facts, "", "what doctor asks: KEY=VALUE, with:", NULL},
+    {"--plugin", &facts.plugin, NULL, "PATH", "the file of the plugin", NULL},
+    {"--file",
+     NULL,
+     NULL,
+     "PATH",
+     "tell when it was changed (repeatable)",
+     &facts.file},
+    {"--connect", NULL, NULL, "ADDR:PORT", "try it (repeatable)", &facts.connect},
+    {"--iface", &facts.iface, NULL, "NAME", "interface or network to choose", NULL},
+    {"--node", &facts.node, NULL, "NAME", "this node's name in Slurm", NULL},
+    {"--spool", &facts.spool, NULL, "DIR", "the spool", NULL},
+    {"--archive", &facts.archive, NULL, "DIR", "the archive", NULL},
+    {"--munge", &facts.munge, NULL, "SOCKET", "munged's socket", NULL},
 };
 
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
@@ -68,6 +96,17 @@ static void print_help(void)
     }
 }
 
+static bool take_value(const char **text, struct gs_facts_list *list, const char *value)
+{
+    if (text)
+        *text = value;
+    else if (list->count < GS_FACTS_LIST)
+        list->value[list->count++] = value;
+    else
+        return false;
+    return true;
+}
+
 static bool take_option(char *const *argv, int *at)
 {
     for (size_t i = 0; i < OPTIONS; i++) {
@@ -77,15 +116,12 @@ static bool take_option(char *const *argv, int *at)
             *options[i].flag = true;
             return true;
         }
-        if (!options[i].text || strncmp(given, options[i].name, size) != 0)
+        if (options[i].flag || strncmp(given, options[i].name, size) != 0)
             continue;
         if (given[size] == '=')
-            *options[i].text = given + size + 1;
-        else if (!given[size] && argv[*at + 1])
-            *options[i].text = argv[++*at];
-        else
-            continue;
-        return true;
+            return take_value(options[i].text, options[i].list, given + size + 1);
+        if (!given[size] && argv[*at + 1])
+            return take_value(options[i].text, options[i].list, argv[++*at]);
     }
     return false;
 }
@@ -202,6 +238,11 @@ int main(int argc, char **argv)
         return 0;
     }
     detach();
+    if (asked.facts) {
+        facts.library = asked.library;
+        facts.sysfs = asked.sysfs;
+        return gs_facts_print(&facts);
+    }
     /* A user's own look is not counted: the lock is root's. */
     if (asked.lock || geteuid() == 0)
         code = gs_probe_lock(asked.lock ? asked.lock : GS_PROBE_LOCK);

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cluster.gang import Gang
 
 pytestmark = pytest.mark.cluster
@@ -81,6 +84,52 @@ def test_off_in_the_variable_beats_plugstack_conf(gang: Gang) -> None:
     with gang.plugstack("{ours} auto=always"):
         ran = gang.srun("-N2", *IS_ON, env={"SLURM_GANG_START": "off"})
     assert (ran.code, ran.out, ran.told) == (0, "none\nnone\n", [])
+
+
+@pytest.mark.parametrize(
+    ("options", "env", "on"),
+    [
+        ((), {}, False),
+        (("-p", "all"), {}, True),
+        (("-pall",), {}, True),
+        (("--partition=all",), {}, True),
+        (("--partition", "all"), {}, True),
+        (("--partition=second",), {}, False),
+        (("--partition=all,second",), {}, False),
+        ((), {"SLURM_PARTITION": "all"}, True),
+        ((), {"SLURM_PARTITION": "second"}, False),
+        (("-p", "all"), {"SLURM_GANG_START": "off"}, False),
+        (("-p", "second"), {"SLURM_GANG_START": "on"}, True),
+    ],
+)
+@pytest.mark.usefixtures("second")
+def test_a_site_can_have_it_in_one_partition(
+    gang: Gang, options: tuple[str, ...], env: dict[str, str], on: object
+) -> None:
+    with gang.plugstack("{ours} auto=always partition=train+all"):
+        ran = gang.srun("-N2", *options, *IS_ON, env=env)
+    assert ran.code == 0
+    assert (ran.out == "none\nnone\n") is not on
+
+
+@pytest.mark.usefixtures("second")
+def test_in_a_job_its_own_partition_counts(gang: Gang) -> None:
+    with gang.plugstack("{ours} auto=always partition=all"):
+        for partition, said in (("all", "0\n1\n"), ("second", "none\nnone\n")):
+            inner = f"srun -N2 {' '.join(map(shlex.quote, IS_ON))} | sort"
+            out, _ = gang.batch("-N2", f"--partition={partition}", script=inner)
+            assert out == said
+
+
+@pytest.fixture
+def second(gang: Gang) -> Iterator[None]:
+    """A second partition of the same nodes."""
+    nodes = ",".join(gang.cluster.nodes)
+    create = ["PartitionName=second", f"Nodes={nodes}", "State=UP"]
+    assert gang.run(["scontrol", "create", *create]).code == 0
+    yield
+    gang.quiet()
+    assert gang.run(["scontrol", "delete", "PartitionName=second"]).code == 0
 
 
 def test_a_site_can_have_it_always(gang: Gang) -> None:

@@ -165,6 +165,26 @@ def test_a_site_sets_its_own_keys_in_plugstack_conf() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        ("any", ""),
+        ("train", "train"),
+        ("a+b-2_x.y", "a+b-2_x.y"),
+        ("p" * 255, "p" * 255),
+    ],
+)
+def test_the_partitions_where_auto_counts(value: str, names: str) -> None:
+    spec = spec_struct(arguments=(f"partition={value}",))
+    assert core.text(spec.partitions) == names
+
+
+@pytest.mark.parametrize("value", ["", "+", "a+", "+a", "a++b", "a,b", "p" * 256])
+def test_what_names_no_partition_is_refused(value: str) -> None:
+    with pytest.raises(GangstartError, match=r"partition.*joined by \+"):
+        spec_struct(arguments=(f"partition={value}",))
+
+
+@pytest.mark.parametrize(
     ("argument", "part"),
     [
         ("on", "auto="),

@@ -188,15 +188,15 @@ def refuse(options: argparse.Namespace) -> None:
 
 def request_of(options: argparse.Namespace, env: Mapping[str, str]) -> Request:
     """What is asked for, by options, the hook's environment and plugstack.conf."""
+    from gangstart import plugstack  # noqa: PLC0415 - not for --explain
     from gangstart.check import node  # noqa: PLC0415 - not for --explain
-    from gangstart.site import plugin_arguments  # noqa: PLC0415 - not for --explain
 
     if CONTROLLER.search(env.get("SLURM_SCRIPT_CONTEXT", "")):
         raise GangstartError(
             "check: this is a hook of slurmctld, which runs on the controller: use "
             "Prolog= and Epilog= in slurm.conf, not those that end in Slurmctld"
         )
-    site = {k: v for k, v in plugin_arguments().items() if v != "none"}
+    site = {k: v for k, v in plugstack.arguments().items() if v != "none"}
     return node.Request(
         stage=options.stage,
         node=env.get("SLURMD_NODENAME") or os.uname().nodename.partition(".")[0],

@@ -12,7 +12,7 @@ from gangstart.check.gpupart import rows
 from gangstart.check.result import VERDICTS, clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 PIPE_WIDTH = 10_000
 COLOUR = {"ok": "green", "unknown": "yellow", "warn": "yellow", "fail": "red"}
@@ -24,15 +24,25 @@ Row = tuple[str, str, str, str, str]
 
 def show(event: Event) -> None:
     """Print the check on standard output."""
+    print_safely(lambda console: draw(console, event))
+
+
+def draw(console: Console, event: Event) -> None:
+    """Draw heading, table and advice."""
+    console.print(heading(event))
+    if found := [*gpu_rows(event["gpu"]["event"]), *own_rows(event)]:
+        console.print(table(found))
+    for line in advice(event):
+        console.print(Text(line), soft_wrap=True)
+
+
+def print_safely(drawn: Callable[[Console], None]) -> None:
+    """Print what is drawn, as wide as it is in a pipe, whatever the encoding lacks."""
     console = Console(markup=False, emoji=False, highlight=False)
     if not console.is_terminal:
         console = Console(markup=False, emoji=False, highlight=False, width=PIPE_WIDTH)
     with console.capture() as captured:
-        console.print(heading(event))
-        if found := [*gpu_rows(event["gpu"]["event"]), *own_rows(event)]:
-            console.print(table(found))
-        for line in advice(event):
-            console.print(Text(line), soft_wrap=True)
+        drawn(console)
     shown = "".join(line.rstrip() + "\n" for line in captured.get().splitlines())
     console.file.write(
         shown.encode(console.encoding, errors="replace").decode(console.encoding)

@@ -8,18 +8,18 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn
 
 from gangstart.cluster import config, enter, lifecycle, removal, state
 from gangstart.cluster.config import HEAD, Spec
 from gangstart.cluster.handle import SIGNALS, Cluster
+from gangstart.progress import Progress
 from gangstart.usage import Parser
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
-CLEAR_LINE = "\r\x1b[K"
 
 DESCRIPTION = """\
 A private Slurm of several nodes on this one machine, for trying and testing. Every node
@@ -162,7 +162,7 @@ def up(options: argparse.Namespace) -> int:
     if problem is not None and lifecycle.neighbour_limit() is None:
         sys.stderr.write(f"gangstart: cluster {spec.name}: {problem}\n")
     start = time.monotonic()
-    with Progress(sys.stderr, spec.name) as progress:
+    with Progress(sys.stderr, f"cluster {spec.name}") as progress:
         cluster = Cluster.up(spec, progress.show)
     bare = "" if cluster.spec.plugin else " without the plugin"
     name = "" if spec.name == "default" else f"--name {spec.name} "
@@ -177,33 +177,6 @@ def up(options: argparse.Namespace) -> int:
 def terminated(_number: int, _frame: object) -> NoReturn:
     """Let SIGTERM unwind as Ctrl-C does, so that half a cluster is removed."""
     raise SystemExit(EXIT_TERMINATED)
-
-
-class Progress:
-    """One line that is overwritten, on a terminal only."""
-
-    def __init__(self, stream: TextIO, name: str) -> None:
-        """Remember where to write, and for which cluster."""
-        self._stream = stream
-        self._name = name
-        self._shown = ""
-
-    def __enter__(self) -> Progress:
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_details: object) -> None:
-        """Take the line off the screen."""
-        if self._shown:
-            self._stream.write(CLEAR_LINE)
-            self._stream.flush()
-
-    def show(self, text: str) -> None:
-        """Replace the line."""
-        if text != self._shown and self._stream.isatty():
-            self._stream.write(f"{CLEAR_LINE}cluster {self._name}: {text}")
-            self._stream.flush()
-            self._shown = text
 
 
 def run(options: argparse.Namespace) -> NoReturn:

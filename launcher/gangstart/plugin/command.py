@@ -32,6 +32,14 @@ VERBS = {
         "gangstart.plugin.path:main",
         "print the plugin's file for this machine's Slurm, or for another release",
     ),
+    "install": Verb(
+        "gangstart.plugin.install:main",
+        "put the plugin in place and name it in plugstack.conf",
+    ),
+    "uninstall": Verb(
+        "gangstart.plugin.uninstall:main",
+        "take back what install wrote",
+    ),
     "build": Verb(
         "gangstart.plugin.build:main",
         "compile the plugin for the Slurm headers of this machine",

@@ -10,7 +10,7 @@ import time
 from argparse import RawDescriptionHelpFormatter
 from typing import TYPE_CHECKING, NamedTuple
 
-from gangstart import core
+from gangstart import core, plugstack
 from gangstart.errors import GangstartError
 from gangstart.gpuanswer import GpuWord
 from gangstart.job import environ
@@ -23,7 +23,7 @@ from gangstart.run.member import Ready
 from gangstart.run.plan import clean
 from gangstart.run.spool import Held
 from gangstart.run.startup import Refused, Startup
-from gangstart.site import plugin_words, slurm_version
+from gangstart.site import slurm_version
 from gangstart.usage import Parser
 
 if TYPE_CHECKING:
@@ -66,10 +66,9 @@ def seconds(text: str) -> float:
     return value
 
 
-def parse(argv: list[str], env: Mapping[str, str]) -> Asked:
-    """Read the command line; the program starts after --."""
-    own, dashes, program = split(argv)
-    parser = Parser(
+def parser() -> Parser:
+    """Build the command line of this verb."""
+    made = Parser(
         prog="gangstart run",
         usage="gangstart run [SPEC] [--grace SECONDS] [--keep-mpi | --in-process] "
         "-- COMMAND …",
@@ -78,32 +77,39 @@ def parse(argv: list[str], env: Mapping[str, str]) -> Asked:
         epilog=EPILOG.format(keys=core.spec_help().rstrip()),
         formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument("spec", nargs="?", metavar="SPEC", help="how to start")
-    parser.add_argument(
+    made.add_argument("spec", nargs="?", metavar="SPEC", help="how to start")
+    made.add_argument(
         "--grace", type=seconds, default=GRACE_S, metavar="SECONDS",
         help="from SIGTERM to SIGKILL when the ranks are ended (default: 30)",
     )  # fmt: skip
-    parser.add_argument(
+    made.add_argument(
         "--keep-mpi",
         action="store_true",
         help="leave the launcher's PMI and MPI variables in COMMAND's environment",
     )
-    parser.add_argument(
+    made.add_argument(
         "--in-process",
         action="store_true",
         help="COMMAND is a Python script, or -m and a module, that uses mpi4py itself: "
         "run it in the interpreter that did the start, MPI still initialised",
     )
-    found = parser.parse_args(own)
+    return made
+
+
+def parse(argv: list[str], env: Mapping[str, str]) -> Asked:
+    """Read the command line; the program starts after --."""
+    own, dashes, program = split(argv)
+    line = parser()
+    found = line.parse_args(own)
     if not dashes or not program:
-        parser.error("say what to run after --: gangstart run [SPEC] -- COMMAND …")
+        line.error("say what to run after --: gangstart run [SPEC] -- COMMAND …")
     spec = spec_of(found.spec, env)
     return Asked(spec, found.grace, found.keep_mpi, found.in_process, program)
 
 
 def spec_of(given: str | None, env: Mapping[str, str]) -> core.Spec:
     """The command line's SPEC wins over the environment's, that over the site's."""
-    words = plugin_words(env)
+    words = plugstack.words(env)
     try:
         core.parse_spec(arguments=words)
     except GangstartError as error:

@@ -1,0 +1,203 @@
+"""Asks nodes for their facts: this one directly, others by srun.
+
+A node needs its two files and /bin/sh, no Python. Free nodes are asked in groups by one
+srun each, so that the controller is not flooded; busy ones, and those of a group that
+could not be had, one by one.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from gangstart import core
+from gangstart.doctor import facts
+from gangstart.doctor.facts import Facts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from gangstart.doctor.site import Node, Site
+    from gangstart.doctor.tools import Answer, Tools
+
+GROUP = 64
+AT_ONCE = 8
+HERE_S = 15.0
+#: How long srun may wait for resources: a node that is busy is not waited for.
+IMMEDIATE_S = 5
+FREE = ("idle", "mix")
+BUSY = ("alloc", "comp")
+BASE_STATE = re.compile(r"[a-z]+")
+NOT_RESPONDING = "*"
+REFUSED = re.compile(
+    r"Unable to allocate resources|job allocation|Unable to create step|queued"
+)
+#: Runs on the node. $1 probe, $2 port of the greeter or "", the rest goes to the probe.
+REMOTE = (
+    'echo "node=$SLURMD_NODENAME"; probe=$1; port=$2; shift 2; '
+    '[ -e "$probe" ] || { echo problem=missing; '
+    '[ -e "$2" ] || echo plugin_state=missing; exit 0; }; '
+    'exec "$probe" --facts "$@" --node "$SLURMD_NODENAME" '
+    '${port:+--connect "$SLURM_SRUN_COMM_HOST:$port"}'
+)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How nodes are asked."""
+
+    site: Site
+    env: Mapping[str, str]
+    tools: Tools
+    port: int = 0
+    in_job: bool = False  # steps go into the allocation that this runs in
+    srun: Sequence[str] = ()  # options of the user
+    until: float = 0.0  # time.monotonic()
+    progress: Callable[[str], None] = lambda _text: None
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that there still are."""
+        return self.until - time.monotonic()
+
+
+@dataclass
+class Asked:
+    """What came of it."""
+
+    facts: dict[str, Facts] = field(default_factory=dict)
+    srun_problem: str = ""  # why srun could not be used at all
+
+
+def probe_options(site: Site) -> list[str]:
+    """Return what the probe is asked for; the plugin comes first: see REMOTE."""
+    options = {
+        "plugin": site.plugin,
+        "spool": site.path("spool", "/run/gangstart"),
+        "archive": site.path("archive"),
+        "munge": site.munge_socket,
+        "iface": site.arguments.get("master-iface", "").replace("auto", ""),
+    }
+    pairs = [("--" + key, value) for key, value in options.items() if value]
+    pairs += [("--file", path) for path in site.files]
+    return [word for pair in pairs for word in pair]
+
+
+def here(way: Way, probe: str, name: str) -> Facts:
+    """Facts of this machine; `probe` is the program to run."""
+    argv = [probe, "--facts", *probe_options(way.site), "--node", name]
+    answer = way.tools.run(argv, HERE_S, way.env)
+    told = facts.parse(name, answer.out)
+    if told.told:
+        return told
+    return replace(told, problem=told.problem or answer.problem)
+
+
+def nodes(way: Way, wanted: Sequence[Node]) -> Asked:
+    """Ask all of them; each has its facts or says why not, when the time is up."""
+    done = Asked()
+    for node in wanted:
+        if reason := unfit(node, in_job=way.in_job):
+            done.facts[node.name] = Facts(node.name, problem=reason)
+    groups = list(grouped(n for n in wanted if n.name not in done.facts))
+    total = len(wanted)
+
+    def one(group: list[Node]) -> None:
+        for name, told in ask(way, group).items():
+            done.facts[name] = told
+        way.progress(f"{len(done.facts)} of {total} nodes asked")
+
+    way.progress(f"asking {total} nodes")
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(one, groups))
+    silent = [told for told in done.facts.values() if not told.told]
+    if groups and len(silent) == total:
+        done.srun_problem = most_common([told.problem for told in silent])
+    return done
+
+
+def unfit(node: Node, *, in_job: bool) -> str:
+    """Return why a node is not asked, "" if it is."""
+    match = BASE_STATE.match(node.state)
+    base = match[0] if match else ""
+    if in_job or (base in FREE + BUSY and not node.state.endswith(NOT_RESPONDING)):
+        return ""
+    return f"not asked: Slurm says it is {node.state or 'unknown'}"
+
+
+def grouped(wanted: Iterable[Node]) -> Iterable[list[Node]]:
+    """Split into what one srun asks: a partition's free nodes, each busy one alone."""
+    free: list[Node] = []
+    for node in wanted:
+        if node.state.startswith(BUSY):
+            yield [node]
+        else:
+            free.append(node)
+    free.sort(key=lambda node: node.partition)
+    for _, same in groupby(free, key=lambda node: node.partition):
+        members = list(same)
+        for start in range(0, len(members), GROUP):
+            yield members[start : start + GROUP]
+
+
+def ask(way: Way, group: Sequence[Node]) -> dict[str, Facts]:
+    """Ask a group by one srun; if it could not be had, its nodes one by one."""
+    names = [node.name for node in group]
+    answer = way.tools.run(srun(way, group), way.left_s, way.env)
+    blocks = facts.by_label(answer.out)
+    found = {n: facts.parse(n, blocks[n]) for n in names if n in blocks}
+    if not found and len(group) > 1 and REFUSED.search(answer.err) and way.left_s > 1:
+        for node in group:
+            found |= ask(way, [node])
+        return found
+    for name in names:
+        if name not in found:
+            found[name] = Facts(name, problem=f"no answer: {why(answer, name)}")
+        elif not found[name].told and not found[name].problem:
+            found[name] = replace(found[name], problem=why(answer, name))
+    return found
+
+
+def why(answer: Answer, name: str) -> str:
+    """Return what srun said of a node, or at all."""
+    named = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
+    lines = [line.strip() for line in answer.err.splitlines() if named.search(line)]
+    said = lines[0] if lines else answer.problem or "its task said nothing"
+    return said.removeprefix("srun: ").removeprefix("error: ")
+
+
+def srun(way: Way, group: Sequence[Node]) -> list[str]:
+    """Command line that asks a group."""
+    names = core.fold([node.name for node in group])
+    count = str(len(group))
+    place = ["--overlap"] if way.in_job else [f"--immediate={IMMEDIATE_S}"]
+    if group[0].partition and not way.in_job:
+        place.append(f"--partition={group[0].partition}")
+    words = [
+        "srun",
+        f"--nodelist={names}",
+        f"--nodes={count}",
+        f"--ntasks={count}",
+        "--ntasks-per-node=1",
+        "--mem=64M",
+        "--time=5",
+        "--label",
+        "--mpi=none",
+        "--kill-on-bad-exit=0",
+        "--export=NONE",
+        "--chdir=/",
+        "--job-name=gangstart-doctor",
+        *place,
+        *way.srun,
+    ]
+    remote = ["/bin/sh", "-c", REMOTE, "sh", way.site.probe, str(way.port or "")]
+    return [*words, *remote, *probe_options(way.site)]
+
+
+def most_common(texts: Sequence[str]) -> str:
+    """Return the text that occurs most often."""
+    return max(texts, key=texts.count, default="")

@@ -1,0 +1,144 @@
+"""Where the plugin goes on a machine: folders of Slurm's and ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gangstart import plugstack
+from gangstart.doctor import site
+from gangstart.errors import GangstartError
+from gangstart.plugin import path as release
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gangstart.doctor.tools import Tools
+
+#: Where plugin and probe go if Slurm does not say where its plugins are.
+LIBDIR = Path("/usr/lib/gangstart")
+MANIFEST = Path("/var/lib/gangstart/plugin.json")
+CLIENT_CONF = Path("/run/slurm/conf")
+#: Since 23.11 a configless controller hands out what plugstack.conf includes, too.
+INCLUDES_SENT = "23.11"
+CONFIGLESS = "enable_configless"
+EXIT_USAGE = 2
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folders and files in question, below `root`."""
+
+    root: Path
+    stack: Path  # plugstack.conf
+    libdir: Path
+    plugin_dir: Path | None = (
+        None  # Slurm's own; names without a path are looked up there
+    )
+    line: str = ""  # release line of the Slurm here, "" = not known
+    configless: bool = False
+
+    @property
+    def parts(self) -> Path:
+        """The folder whose files plugstack.conf includes."""
+        return self.stack.with_name("plugstack.conf.d")
+
+    @property
+    def manifest(self) -> Path:
+        """Where it is kept what was installed."""
+        return self.real(MANIFEST)
+
+    def real(self, path: Path) -> Path:
+        """Return where a path of the machine is seen from here."""
+        return self.root / path.relative_to("/")
+
+    @property
+    def named(self) -> str:
+        """The plugin as plugstack.conf calls it."""
+        if self.libdir == self.plugin_dir:
+            return plugstack.PLUGIN
+        return str(self.libdir / plugstack.PLUGIN)
+
+    @property
+    def inline(self) -> bool:
+        """Whether the line has to be in plugstack.conf itself to reach the nodes."""
+        return self.configless and bool(self.line) and self.line < INCLUDES_SENT
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user named."""
+
+    root: str = "/"
+    conf_dir: str = ""
+    libdir: str = ""
+    release: str = ""
+
+
+def find(wanted: Wanted, tools: Tools, env: Mapping[str, str]) -> Place:
+    """Ask Slurm where things are; what the user named is not asked for."""
+    root = Path(wanted.root).absolute()
+    told = {} if root != Path("/") else ask(tools, env)
+    conf = wanted.conf_dir and Path(wanted.conf_dir) / plugstack.NAME
+    stack = Path(conf) if conf else stack_of(root, told)
+    folder = told.get("plugindir", "").partition(":")[0]
+    plugin_dir = Path(folder) if folder.startswith("/") else debian_plugins(root)
+    libdir = Path(wanted.libdir) if wanted.libdir else plugin_dir or LIBDIR
+    for what, path in (("--conf-dir", stack), ("--libdir", libdir)):
+        if not path.is_absolute():
+            raise GangstartError(
+                f"plugin: {what} {path} is no absolute path such as /etc/slurm",
+                exit_code=EXIT_USAGE,
+            )
+    version = told.get("slurm_version", "") or told.get("here", "")
+    given = str(release.read(wanted.release)) if wanted.release else ""
+    return Place(
+        root=root,
+        stack=stack,
+        libdir=libdir,
+        plugin_dir=plugin_dir,
+        line=given or site.line_of(version),
+        configless=CONFIGLESS in told.get("slurmctldparameters", ""),
+    )
+
+
+def ask(tools: Tools, env: Mapping[str, str]) -> dict[str, str]:
+    """Return Slurm's configuration, and the version of the commands here."""
+    config = tools.run(["scontrol", "show", "config"], site.ASK_S, env)
+    told = site.settings(config.out) if config.code == 0 else {}
+    version = tools.run(["srun", "--version"], site.ASK_S, env)
+    if version.code == 0:
+        told["here"] = version.out.strip()
+    return told
+
+
+def stack_of(root: Path, told: Mapping[str, str]) -> Path:
+    """Return plugstack.conf: Slurm's word, the usual places, or where it would be."""
+    named = told.get("plugstackconfig", "")
+    beside = told.get("slurm_conf", "")
+    paths = [Path(named)] if named.startswith("/") else []
+    paths += [Path(beside).with_name(plugstack.NAME)] if beside.startswith("/") else []
+    if paths:
+        return paths[0]
+    found = plugstack.candidates() if root == Path("/") else list(usual())
+    for path in found:
+        folder = root / path.parent.relative_to("/")
+        if folder.is_dir() and path.parent != CLIENT_CONF:
+            return path
+    raise GangstartError(
+        f"plugin: there is no Slurm configuration below {root} ({found[0].parent} is "
+        "missing), and scontrol does not answer: name its folder with --conf-dir"
+    )
+
+
+def usual() -> tuple[Path, ...]:
+    """Return plugstack.conf in the usual folders."""
+    return tuple(folder / plugstack.NAME for folder in plugstack.FOLDERS)
+
+
+def debian_plugins(root: Path) -> Path | None:
+    """Return the folder of Debian's and Ubuntu's Slurm plugins, if it is there."""
+    for found in sorted(root.glob("usr/lib/*/slurm-wlm")):
+        return Path("/") / found.relative_to(root)
+    return None
