@@ -79,8 +79,8 @@ bool gs_slurm_prolog_at_launch(void);
 void gs_neighbours(const char *hook, bool all, char *ret_names, size_t size);
 
 /* asked.c: whether this srun's own command line or environment asks for GPUs; not to
- * wait for the step (--async); to start the daemons of another launcher, such as mpirun,
- * which starts the tasks then (--external-launcher). */
+ * wait for the step (--async); to start the daemons of another launcher, such as
+ * mpirun, which starts the tasks then (--external-launcher). */
 bool gs_asked_for_gpus(void);
 bool gs_asked_not_to_wait(void);
 bool gs_asked_for_launcher(void);
