@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gangstart import core, job
 from gangstart.errors import GangstartError
+from gangstart.site import defaults
 from gangstart.usage import Parser
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def parser() -> Parser:
         prog="gangstart env",
         description="Print the variables that gang start gives this task. In the shell "
         "of a job: those of rank 0 in a step of all its tasks.",
-        epilog="Without SPEC as SLURM_GANG_START says; plugstack.conf is not read.",
+        epilog="SPEC wins over SLURM_GANG_START, that over plugstack.conf, if this "
+        "machine has one.",
     )
     made.add_argument("spec", nargs="?", metavar="SPEC", help="as for --gang-start")
     made.add_argument(
@@ -63,7 +65,7 @@ def main(argv: list[str]) -> int:
     options = parser().parse_args(argv)
     env = job.environ()
     given = [text for text in (env.get("SLURM_GANG_START"), options.spec) if text]
-    spec = core.parse_spec(*given)
+    spec = core.parse_spec(*given, arguments=defaults(env))
     view = look(env, spec, on=spec.on or not given)
     plan = core.env_plan(view.env, view.facts)
     if plan.outcome == "fail":

@@ -1,8 +1,15 @@
-"""Which Slurm this machine has, as its commands say it."""
+"""What this machine's Slurm says of itself: its release, and the site's defaults."""
 
 from __future__ import annotations
 
 import subprocess
+from typing import TYPE_CHECKING
+
+from gangstart import core, plugstack
+from gangstart.errors import GangstartError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 VERSION_S = 5.0  # it asks nobody; only a sick file system makes it slow
 
@@ -21,3 +28,18 @@ def slurm_version() -> str:
         return ""
     words = done.stdout.split()
     return words[-1] if done.returncode == 0 and words else ""
+
+
+def defaults(env: Mapping[str, str]) -> list[str]:
+    """Arguments of our line in plugstack.conf; [] without one.
+
+    Raises GangstartError, naming the file, if one of them is a mistake.
+    """
+    words = plugstack.words(env)
+    try:
+        core.parse_spec(arguments=words)
+    except GangstartError as error:
+        raise GangstartError(
+            f"plugstack.conf: {error.message}", exit_code=error.exit_code
+        ) from error
+    return words

@@ -11,6 +11,7 @@ from gangstart import core, envcommand, job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 TASK = {
     "SLURM_JOB_ID": "7",
@@ -186,3 +187,16 @@ def test_warnings_go_to_standard_error() -> None:
     shown = run({**TASK, "SLURM_NTASKS": "8"})
     assert "SLURM_NTASKS=8" in shown.stderr
     assert "WORLD_MISMATCH" in document({**TASK, "SLURM_NTASKS": "8"})["warnings"]
+
+
+def test_the_sites_defaults_count_and_the_environment_wins(tmp_path: Path) -> None:
+    conf = tmp_path / "plugstack.conf"
+    conf.write_text("optional /x/spank_gangstart.so env=torch+jax master-port=29501\n")
+    site = {**TASK, "SLURM_CONF": str(tmp_path / "slurm.conf")}
+    assert {"JAX_PROCESS_ID=2", "MASTER_PORT=29501"} <= set(lines(site))
+    own = {**site, "SLURM_GANG_START": "master-port=29502"}
+    assert {"JAX_PROCESS_ID=2", "MASTER_PORT=29502"} <= set(lines(own))
+    conf.write_text("optional /x/spank_gangstart.so timeout=never\n")
+    wrong = run(site)
+    assert (wrong.returncode, wrong.stdout) == (78, "")
+    assert "plugstack.conf: timeout=never" in wrong.stderr

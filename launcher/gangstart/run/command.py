@@ -10,7 +10,7 @@ import time
 from argparse import RawDescriptionHelpFormatter
 from typing import TYPE_CHECKING, NamedTuple
 
-from gangstart import core, plugstack
+from gangstart import core
 from gangstart.errors import GangstartError
 from gangstart.gpuanswer import GpuWord
 from gangstart.job import environ
@@ -23,7 +23,7 @@ from gangstart.run.member import Ready
 from gangstart.run.plan import clean
 from gangstart.run.spool import Held
 from gangstart.run.startup import Refused, Startup
-from gangstart.site import slurm_version
+from gangstart.site import defaults, slurm_version
 from gangstart.usage import Parser
 
 if TYPE_CHECKING:
@@ -109,15 +109,8 @@ def parse(argv: list[str], env: Mapping[str, str]) -> Asked:
 
 def spec_of(given: str | None, env: Mapping[str, str]) -> core.Spec:
     """The command line's SPEC wins over the environment's, that over the site's."""
-    words = plugstack.words(env)
-    try:
-        core.parse_spec(arguments=words)
-    except GangstartError as error:
-        raise GangstartError(
-            f"plugstack.conf: {error.message}", exit_code=error.exit_code
-        ) from error
     own = env.get("SLURM_GANG_START") or "on"
-    return core.parse_spec(own, given or "on", arguments=words)
+    return core.parse_spec(own, given or "on", arguments=defaults(env))
 
 
 def split(argv: list[str]) -> tuple[list[str], bool, list[str]]:
