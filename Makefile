@@ -16,7 +16,8 @@ build: ## compile the C core and the plugin again if their sources changed
 roots: ## folders with newer Slurm releases, for cluster up --root: make roots ARGS="24.11"
 	@scripts/setup.sh packages && scripts/roots.sh $(ARGS)
 
-test: setup ## setup, then every test but make compose's, those on a private Slurm cluster too
+test: ## setup, then every test but make compose's, those on a private Slurm cluster too
+	@scripts/setup.sh packages python build demo frameworks
 	@.venv/bin/python -m pytest --ignore=tests/compose $(ARGS)
 
 compose: ## docker-compose.yml, really run; docker is installed and started if there is none

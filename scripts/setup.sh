@@ -1,8 +1,9 @@
 #!/bin/sh
 # setup.sh - brings this machine and this checkout to where every make verb works.
 # Usage: setup.sh [packages] [lint-packages] [compose-packages] [deb-packages] [rpm-packages]
-#                 [python] [build] [demo]
-#        (default: packages python build demo; the others are for make lint, compose, deb, rpm)
+#                 [python] [build] [demo] [frameworks]
+#        (default: packages python build demo; the others are for make lint, compose, deb,
+#        rpm and test)
 # Knobs: PYTHON=python3.12, GANGSTART_NO_PLUGIN=1 (no Slurm headers: Python part only),
 #        GANGSTART_SLURM_INCLUDE=DIR (Slurm installed elsewhere); CC and CFLAGS count too.
 # On failure: the failing command and all it printed, exit 1. What was done stays; run it
@@ -270,6 +271,25 @@ step_demo() {
     fi
 }
 
+# Frameworks to test the presets with, beside the torch of step demo, which must stay as
+# it is. Where they cannot be had, their tests are skipped and say so.
+step_frameworks() {
+    home=$VENV/frameworks
+    "$VENV/bin/python" -m venv --clear "$home" || die "$VENV/bin/python cannot make $home"
+    inner=$("$home/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    "$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$inner/outer.pth"
+    "$VENV/bin/python" -m pip freeze | grep '^torch==' >"$home/constraints.txt" || {
+        say "no torch in $VENV (step demo): no frameworks beside it, their tests will be skipped"
+        return 1
+    }
+    say "JAX, Accelerate, Lightning, DeepSpeed for the tests: some 490 MB, a minute or two"
+    DS_BUILD_OPS=0 "$VENV/bin/python" -m pip --python "$home/bin/python" install -q -c "$home/constraints.txt" \
+        --group frameworks >"$home/pip.log" 2>&1 </dev/null || {
+        say "the frameworks cannot be had here ($home/pip.log): their tests will be skipped"
+        return 1
+    }
+}
+
 # once NAME KEY - run the step unless it was completed with this KEY.
 once() {
     stamped "$1" "$2" || {
@@ -296,7 +316,11 @@ run() {
         once build "$key"
         ;;
     demo) once demo "$(venv_key)" ;;
-    *) die "unknown step '$1': packages, lint-packages, compose-packages, deb-packages, rpm-packages, python, build or demo" ;;
+    frameworks)
+        key=$(venv_key)
+        stamped frameworks "$key" || { step_frameworks && stamp frameworks "$key"; } || : # tried again next time
+        ;;
+    *) die "unknown step '$1': packages, lint-packages, compose-packages, deb-packages, rpm-packages, python, build, demo or frameworks" ;;
     esac
 }
 

@@ -1,4 +1,4 @@
-"""Real frameworks from PyPI, each in a folder of its own that ends with the tests."""
+"""Real frameworks: those that scripts/setup.sh has put in .venv, and TensorFlow."""
 
 from __future__ import annotations
 
@@ -6,80 +6,82 @@ import atexit
 import shutil
 import subprocess
 import sys
-import time
+from contextlib import ExitStack
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
 from gangstart import job
 
-INSTALL_S = 60
-RUN_S = 60
+FRAMEWORKS = Path(sys.prefix) / "frameworks/bin/python"
+PROBE = "import sys, importlib.util as u; sys.exit(u.find_spec(sys.argv[1]) is None)"
+PROBE_S = 30
+INSTALL_S = 100
+RUN_S = 80
 
 
 @lru_cache
-def install(bare: str, needed: tuple[str, ...]) -> tuple[str, str]:
-    """Folder that holds the packages, or why there is none.
+def python_of(module: str) -> str:
+    """The interpreter that can import the module; skips the test where none can."""
+    python = sys.executable if module == "torch" else str(FRAMEWORKS)
+    step = "demo" if module == "torch" else "frameworks"
+    probe = [python, "-c", PROBE, module]
+    if (
+        not Path(python).exists()
+        or subprocess.run(probe, timeout=PROBE_S, check=False).returncode
+    ):
+        pytest.skip(f"{python} has no {module}: scripts/setup.sh {step} installs it")
+    return python
 
-    `bare` comes without what it depends on, as torch is there already.
-    """
+
+@lru_cache
+def path_of(package: str) -> str:
+    """A folder for PYTHONPATH with this package; skips where it cannot be had."""
     folder = mkdtemp(prefix="gangstart-frameworks-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary=:all:"]
-    end = time.monotonic() + INSTALL_S
-    for extra in (["--no-deps", bare], list(needed)):
-        if extra[-1:] in ([""], []):
-            continue
-        try:
-            done = subprocess.run(
-                [*pip, "--target", folder, *extra],
-                capture_output=True,
-                text=True,
-                timeout=max(1.0, end - time.monotonic()),
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return "", f"pip needs more than {INSTALL_S} s"
-        if done.returncode:
-            said = done.stderr.strip().splitlines() or ["no reason given"]
-            return "", next((li for li in said if "ERROR" in li), said[-1])
-    return folder, ""
-
-
-def path_of(bare: str, *needed: str) -> str:
-    """The folder for PYTHONPATH; skips the test where it cannot be had."""
-    if bare and find_spec("torch") is None:
-        pytest.skip("torch is not installed (the demo extra)")
-    folder, reason = install(bare, needed)
-    if not folder:
-        pytest.skip(f"{bare or needed[0]} does not install here: {reason}")
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--only-binary=:all:"]
+    try:
+        done = subprocess.run(
+            [*pip, "--target", folder, package],
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{package}: pip needs more than {INSTALL_S} s")
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["no reason given"]
+        pytest.skip(f"{package} does not install here: {said[-1]}")
     return folder
 
 
-def start(code: str, folder: str, env: dict[str, str]) -> subprocess.Popen[str]:
-    """One task that runs the code with this environment and the packages."""
-    home = {"HOME": folder, "PATH": job.environ().get("PATH", "")}
+def start(
+    command: list[str], folder: Path, env: dict[str, str]
+) -> subprocess.Popen[str]:
+    """One task that runs the command in the folder, with this environment."""
+    home = {"HOME": str(folder), "PATH": job.environ().get("PATH", "")}
     return subprocess.Popen(
-        [sys.executable, "-c", code],
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=Path(folder),
-        env={**home, **env, "PYTHONPATH": folder},
+        cwd=folder,
+        env={**home, **env},
     )
 
 
 def outputs(tasks: list[subprocess.Popen[str]]) -> list[str]:
-    """The last line of each task, all of which must end well."""
+    """The last line of each task, all of which must end well; leaves no pipe open."""
     ended = []
-    try:
+    with ExitStack() as stack:
+        for task in tasks:
+            stack.enter_context(task)
+        for task in tasks:
+            stack.callback(task.kill)  # before the waits of the contexts
         for task in tasks:
             out, errors = task.communicate(timeout=RUN_S)
             assert task.returncode == 0, errors[-2000:]
             ended.append(out.strip().splitlines()[-1])
-    finally:
-        for task in tasks:
-            task.kill()
     return ended
