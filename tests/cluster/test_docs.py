@@ -34,7 +34,8 @@ TRAIN = """\
 import os, sys
 env = os.environ
 rank = env.get("RANK") or env["SLURM_PROCID"]
-print("train", rank, env.get("WORLD_SIZE"), env["GANGSTART_STEP"], flush=True)
+said = f"train {rank} {env.get('WORLD_SIZE')} {env['GANGSTART_STEP']}\\n"
+os.write(1, said.encode())  # at once: ranks of a torchrun share their output
 wanted = env.get("WANTED") or "RANK LOCAL_RANK WORLD_SIZE MASTER_ADDR MASTER_PORT"
 sys.exit(any(key not in os.environ for key in wanted.split()))
 """
