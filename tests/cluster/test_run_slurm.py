@@ -10,7 +10,7 @@ import pytest
 from run.mpitools import GANGSTART, MPIS, Mpi, why_not
 
 if TYPE_CHECKING:
-    from cluster.gang import Gang
+    from cluster.gang import Gang, Ran
 
 pytestmark = pytest.mark.cluster
 
@@ -164,16 +164,48 @@ def test_open_mpi_under_pmi2_is_told_to_use_pmix(
     assert "start it with srun --mpi=pmix" in ran.err
 
 
-@pytest.mark.parametrize("name", MPIS)
-def test_mpirun_starts_on_all_nodes_of_a_job_without_ssh(gang: Gang, name: str) -> None:
+def by_mpirun(gang: Gang, name: str, program: str, spec: str = "timeout=20") -> Ran:
+    """Run a shell script by this MPI's launcher over all nodes of a job."""
     if reason(name):
         pytest.skip(reason(name))
     mpi = Mpi(name, gang.folder)
     launcher = [word for word in mpi.launcher() if word != "--oversubscribe"]
-    words = (*launcher, *RUN, "--", "sh", "-c", WHO)
+    script = program.replace("START", f"exec {GANGSTART} run {spec} -- ")
+    script = script.replace("ITS_RANK", mpi.rank_name)
     home = {"HOME": str(gang.folder)}  # Open MPI 5 starts nothing without
-    ran = gang.run(["salloc", *TWO_EACH, *words], mpi.variables() | home)
+    command = ["salloc", *TWO_EACH, *launcher, "sh", "-c", script]
+    return gang.run(command, mpi.variables() | home)
+
+
+@pytest.mark.parametrize("name", MPIS)
+def test_mpirun_starts_on_all_nodes_of_a_job_without_ssh(gang: Gang, name: str) -> None:
+    ran = by_mpirun(gang, name, f"START sh -c '{WHO}'")
 
     assert ran.code == 0, ran.err
     assert "8/8 tasks on 4/4 nodes" in ran.err
     assert len(ran.out.splitlines()) == 8
+
+
+@pytest.mark.parametrize("name", MPIS)
+def test_a_rank_that_never_comes_is_named_with_its_node_by_mpirun_too(
+    gang: Gang, name: str
+) -> None:
+    late = 'if [ "$ITS_RANK" = 5 ]; then exec sleep 300; fi; START echo ran'
+    ran = by_mpirun(gang, name, late, "timeout=5")
+
+    assert ran.code == 75, ran.err
+    assert "ran" not in ran.out.split()
+    assert "on n3 rank 4 called it; 1 of its 2 tasks never did" in ran.err
+    gang.quiet()
+
+
+@pytest.mark.parametrize("name", MPIS)
+def test_a_killed_rank_ends_those_on_other_nodes_and_is_named(
+    gang: Gang, name: str
+) -> None:
+    dies = "if [ $RANK = 5 ]; then kill -9 $$; fi; exec sleep 300"
+    ran = by_mpirun(gang, name, f"START sh -c '{dies}'")
+
+    assert ran.code == 137, ran.err
+    assert "rank 5 on n3" in ran.err
+    gang.quiet()
