@@ -266,7 +266,7 @@ def test_many_frames_in_one_piece_are_all_read() -> None:
     for rank in range(8):
         together += node.frame(lib.GS_FRAME_PING)
         node.sent += 1
-        row = struct.pack(">IIIIII", 0, rank, 0, NOBODY, 0, 0)
+        row = struct.pack(">7I", 0, rank, 0, NOBODY, 0, 0, 0)
         together += node.frame(lib.GS_FRAME_ARRIVED, row)
         node.sent += 1
     node.raw(together)

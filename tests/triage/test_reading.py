@@ -29,7 +29,7 @@ TRACE = b"""2026-05-11 09:00:01 iter 10
 
 
 def read(path: Path) -> Log:
-    return offline.read_log(path, Reading())
+    return offline.read_log(offline.LogFile(path, str(path)), Reading())[0]
 
 
 def found(log: Log) -> list[tuple[str, int, int | None]]:
@@ -120,7 +120,8 @@ def test_memory_stays_bounded_on_a_giant_line_and_a_giant_traceback(
         "from gangstart.triage.scan import scanner;scanner();"
         "peak=lambda:int(re.search(r'VmHWM:\\s+(\\d+)',"
         "Path('/proc/self/status').read_text())[1]);before=peak();"
-        "offline.read_log(Path(sys.argv[1]),Reading());print(peak()-before)"
+        "offline.read_log(offline.LogFile(Path(sys.argv[1]),''),Reading())\n"
+        "print(peak()-before)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, path],

@@ -91,7 +91,7 @@ def test_hostile_text_is_shown_as_data(
 
 def test_nothing_to_look_at_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["triage"]) == 2
-    assert "nothing to look at: give --log PATH" in capsys.readouterr().err
+    assert "nothing to look at: give JOB, --log PATH" in capsys.readouterr().err
 
 
 def test_a_kernel_log_without_a_node_is_one_sentence(

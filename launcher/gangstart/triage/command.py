@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from gangstart import job, report_find
 from gangstart.errors import GangstartError
-from gangstart.triage import offline, story
+from gangstart.triage import byjob, offline, story
 from gangstart.triage.answer import answer
 from gangstart.triage.judge import judge
+from gangstart.triage.model import Outcome, SourceState
+from gangstart.triage.source.promhttp import Server, check
+from gangstart.triage.source.record import parse_wanted
 from gangstart.usage import Parser
 
 if TYPE_CHECKING:
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from gangstart.triage.model import Verdict
 
 PIPE_WIDTH = 10_000
+LEAST_S, MOST_S = 1.0, 3600.0
 SHOW_BAR = 50_000_000  # bytes: less is read at once
 STYLES = {
     "": "bold",
@@ -39,9 +44,32 @@ def parser() -> Parser:
     made = Parser(
         prog="gangstart triage",
         description="Say why a job ended: the cause, the evidence with FILE:LINE, what "
-        "only followed from it, what was ruled out, and what to do next. Works on "
-        "files, without a network.",
+        "only followed from it, what was ruled out, and what to do next. With JOB it "
+        "joins what Slurm, the job's own files, gangstart's reports and Prometheus "
+        "have; without, it works on the named files alone.",
     )
+    made.add_argument(
+        "of",
+        nargs="?",
+        metavar="JOB",
+        help="7877, a task 7877_3, a component 7877+1, a step 7877.0; its last run",
+    )
+    made.add_argument(
+        "--deadline",
+        metavar="SECONDS",
+        type=float,
+        default=byjob.DEADLINE_S,
+        help="answer by then, with what there is (default: %(default)g)",
+    )
+    made.add_argument("--archive", metavar="DIR", help="where start reports are kept")
+    made.add_argument("--spool", metavar="DIR", help="in place of /run/gangstart")
+    made.add_argument(
+        "--prometheus",
+        metavar="URL",
+        default=job.environ().get("GANGSTART_PROMETHEUS", ""),
+        help="ask it how nodes and GPUs were (else GANGSTART_PROMETHEUS)",
+    )
+    made.add_argument("--prometheus-token-file", metavar="FILE", default="")
     made.add_argument(
         "--log",
         metavar="PATH",
@@ -98,18 +126,58 @@ def kernel_logs(given: list[str]) -> list[tuple[str, Path]]:
 def main(argv: list[str]) -> int:
     """Run the verb."""
     options = parser().parse_args(argv)
-    if not (options.log or options.kmsg or options.report or options.sacct_json):
+    if not any((options.of, options.log, options.kmsg)) and not any(
+        (options.report, options.sacct_json)
+    ):
         raise GangstartError(
-            "triage: nothing to look at: give --log PATH, --kmsg NODE=FILE, "
+            "triage: nothing to look at: give JOB, --log PATH, --kmsg NODE=FILE, "
             "--sacct-json FILE or --report start.json (see gangstart triage --help)",
             exit_code=2,
         )
-    verdict = look(options)
+    verdict = ask_all(options) if options.of else look(options)
     if options.json:
         sys.stdout.write(json.dumps(answer(verdict), ensure_ascii=True) + "\n")
     else:
         show(verdict)
     return 0
+
+
+def ask_all(options: Namespace) -> Verdict:
+    """Ask every source about a job, and judge.
+
+    Raises:
+        GangstartError: options that do not fit, or a job that nobody knows of.
+
+    """
+    if options.report or options.sacct_json or options.job:
+        raise GangstartError(
+            "triage: --report, --sacct-json and --job are for files alone: with JOB "
+            "they are found by themselves, leave them out",
+            exit_code=2,
+        )
+    if not LEAST_S <= options.deadline <= MOST_S:
+        raise GangstartError(
+            f"triage: --deadline {options.deadline:g} is not {LEAST_S:g} to {MOST_S:g} "
+            "seconds",
+            exit_code=2,
+        )
+    server = Server(options.prometheus, token_file=options.prometheus_token_file)
+    if options.prometheus:
+        check(server)
+    asked = byjob.Asked(
+        options.of,
+        report_find.places(options.archive, options.spool),
+        tuple(offline.log_files(options.log)),
+        tuple(kernel_logs(options.kmsg)),
+        server if options.prometheus else None,
+        options.deadline,
+    )
+    parse_wanted(options.of)
+    by, remark = byjob.here(asked)
+    facts = byjob.gather(asked, by, progress)
+    if remark:
+        facts.trace.sources.append(SourceState("pyslurm", Outcome.ABSENT, remark))
+    return judge(facts)
 
 
 def look(options: Namespace) -> Verdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gangstart import report
 from gangstart.errors import GangstartError
@@ -16,7 +16,7 @@ from gangstart.triage.source import joined, slurmjson
 from gangstart.triage.source.record import GarbageError, parse_wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from gangstart.triage.cause import Facts
@@ -24,6 +24,26 @@ if TYPE_CHECKING:
 #: What a folder given as a log may hold; further files are not logs.
 SUFFIXES = (".out", ".err", ".log", ".txt", ".json", ".gz", ".zst")
 MOST_FILES = 10_000
+
+
+class EnoughError(Exception):
+    """Raised by who hears of the progress: read no further."""
+
+
+class LogFile(NamedTuple):
+    """A log to read, and what is known of it beside its name."""
+
+    path: Path  # to open
+    name: str  # to show
+    rank: int | None = None
+    node: str | None = None
+
+
+def chained(files: Iterable[LogFile], paths: Iterable[Path]) -> Iterator[LogFile]:
+    """The files, then the paths as they are named."""
+    yield from files
+    for path in paths:
+        yield LogFile(path, str(path))
 
 
 def log_files(paths: Iterable[Path]) -> list[Path]:
@@ -61,15 +81,21 @@ def _is_log(path: Path) -> bool:
 
 
 def read_log(
-    path: Path, reading: Reading, seen: Callable[[int], None] = lambda _: None
-) -> Log:
-    """Read a log to its end; ``seen`` hears how many unpacked bytes were read."""
-    log = Log(str(path), reading)
-    for block in blocks(path):
-        log.feed(block)
-        seen(block.offset + len(block.data))
+    file: LogFile, reading: Reading, seen: Callable[[int], None] = lambda _: None
+) -> tuple[Log, str]:
+    """Read a log to its end; ``seen`` hears how many unpacked bytes were read.
+
+    The text says why not all was read, "" if it was.
+    """
+    log, cut = Log(file.name, reading), ""
+    try:
+        for block in blocks(file.path):
+            log.feed(block)
+            seen(block.offset + len(block.data))
+    except EnoughError:
+        cut = ", not to its end: the time was up (--deadline)"
     log.finish()
-    return log
+    return log, cut
 
 
 def read_report(path: Path, trace: Trace) -> None:
@@ -114,7 +140,7 @@ def read_accounting(path: Path, trace: Trace, job_id: str) -> None:
 
 def read_all(
     trace: Trace,
-    logs: Sequence[Path],
+    logs: Iterable[Path | LogFile],
     kernel: Sequence[tuple[str, Path]] = (),
     seen: Callable[[int], None] = lambda _: None,
 ) -> Facts:
@@ -126,38 +152,47 @@ def read_all(
     near = (attempts[-1].start or attempts[-1].end) if attempts else None
     nodes = frozenset(trace.job.nodes) | frozenset(trace.layout.rank_node.values())
     made: list[Log] = []
-    for path in logs:
-        about = near if near is not None else path.stat().st_mtime
-        name = str(path)
-        reading = Reading(nodes, about, node_of_file(name, nodes), rank_of_file(name))
-        _one(trace, made, path, reading, "logs", seen)
-        trace.log_end = max(trace.log_end or 0.0, path.stat().st_mtime)
+    for given in logs:
+        file = given if isinstance(given, LogFile) else LogFile(given, str(given))
+        try:
+            modified = file.path.stat().st_mtime
+        except OSError as error:
+            why = f"{file.name}: {error.strerror}"
+            trace.sources.append(SourceState("logs", Outcome.UNREACHABLE, why))
+            continue
+        about = near if near is not None else modified
+        node = file.node or node_of_file(file.name, nodes)
+        rank = rank_of_file(file.name) if file.rank is None else file.rank
+        _one(trace, made, file, Reading(nodes, about, node, rank), seen)
+        trace.log_end = max(trace.log_end or 0.0, modified)
     for node, path in kernel:
         state = trace.nodes.get(node)
         boot = state.boot_time if state else None
         about = near if near is not None else path.stat().st_mtime
         reading = Reading(nodes, about, node, kernel=True, boot=boot)
-        _one(trace, made, path, reading, f"kernel log of {node}", seen)
+        _one(trace, made, LogFile(path, str(path)), reading, seen)
     return attribute(trace, made)
 
 
 def _one(
     trace: Trace,
     made: list[Log],
-    path: Path,
+    file: LogFile,
     reading: Reading,
-    name: str,
     seen: Callable[[int], None],
 ) -> None:
+    name = f"kernel log of {reading.node}" if reading.kernel else "logs"
     begun = monotonic()
     try:
-        log = read_log(path, reading, seen)
+        log, cut = read_log(file, reading, seen)
+        size = file.path.stat().st_size
     except (OSError, GangstartError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        trace.sources.append(SourceState(name, Outcome.UNREACHABLE, f"{path}: {why}"))
+        said = error.strerror if isinstance(error, OSError) else str(error)
+        why = f"{file.name}: {said}"
+        trace.sources.append(SourceState(name, Outcome.UNREACHABLE, why))
         return
-    outcome = Outcome.USED if path.stat().st_size else Outcome.EMPTY
-    detail = f"{path}, {log.lines} lines"
+    outcome = Outcome.USED if size else Outcome.EMPTY
+    detail = f"{file.name}, {log.lines} lines{cut}"
     took = round(monotonic() - begun, 3)
     trace.sources.append(SourceState(name, outcome, detail, took))
     if reading.kernel:

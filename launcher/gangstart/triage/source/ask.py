@@ -81,7 +81,7 @@ def number_of(user: str) -> int | None:
 def files(told: Told, by: Slurm) -> tuple[list[JobFile], SourceState]:
     """Files that the job's newest run wrote, as far as its records and script tell."""
     if not told.records:
-        state = SourceState("job files", Outcome.ABSENT, "Slurm knows no such job")
+        state = SourceState("job files", Outcome.ABSENT, "Slurm named none")
         return [], state
     newest = last_runs(told.records)
     own = os.geteuid()

@@ -134,7 +134,7 @@ def choose(commands: Commands | None = None) -> tuple[Slurm, str]:
     by_commands = commands or Commands()
     if importlib.util.find_spec("pyslurm") is None:
         return by_commands, ""
-    by_pyslurm = PySlurm(by_commands)
+    by_pyslurm = PySlurm(by_commands, by_commands.run, by_commands.deadline_s)
     why = by_pyslurm.misfit()
     return (by_pyslurm, "") if why is None else (by_commands, f"not by pyslurm: {why}")
 
