@@ -148,3 +148,30 @@ def test_importing_the_command_does_not_load_the_scanner() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "False"
+
+
+PLAIN = """Traceback (most recent call last):
+  File "/users/u/train.py", line 42, in step
+ValueError: bad label 11
+srun: error: cn02: task 5: Exited with exit code 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "where"),
+    [
+        (
+            "srun: error: cn01: tasks 0-3: Terminated\n",
+            "APP_EXCEPTION (rank 5 on cn02)",
+        ),
+        ("srun: error: cn01: task 1: Exited with exit code 1\n", "APP_EXCEPTION:"),
+    ],
+)
+def test_a_traceback_without_a_label_is_of_the_only_task_that_exited_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, where: str
+) -> None:
+    log = tmp_path / "slurm-8.out"
+    log.write_text(PLAIN + more)
+    main(["triage", "--log", str(log)])
+
+    assert capsys.readouterr().out.startswith(where)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 EARLY_S = 5.0
 #: Lines that are about a node even where only one rank runs.
 KERNEL = {"node_failure", "node_not_responding", "slurm_end", "slurm_cancelled"}
+#: What ends an interpreter that does not catch it, with exit code 1 (Python's own).
+RAISED = {"exception", "module_missing", "cuda_error", "cuda_oom", "device_assert"}
+RAISED_EXIT = "1"
 
 
 def attribute(trace: Trace, logs: list[Log]) -> Facts:
@@ -28,6 +31,7 @@ def attribute(trace: Trace, logs: list[Log]) -> Facts:
     for event in events:
         _rank(event, trace.layout, torchrun=torchrun, masked=masked)
     _learn(trace.layout, events, torchrun=torchrun)
+    _raiser(events)
     for event in events:
         _node(event, trace)
         _align(event, trace.layout)
@@ -61,6 +65,24 @@ def _learn(layout: Layout, events: list[Event], *, torchrun: bool) -> None:
             ranks = event.ranks or (() if event.rank is None else (event.rank,))
             learnt |= dict.fromkeys(ranks, event.node)
     layout.learnt = learnt
+
+
+def _raiser(events: list[Event]) -> None:
+    """Whose an exception without a label is: that of the only task that exited with 1.
+
+    Only where nothing else was raised: of several nobody can say which is whose.
+    """
+    raised = [event for event in events if event.kind in RAISED]
+    exits = [
+        event
+        for event in events
+        if event.kind == "task_exit" and event.fields.get("exit") == RAISED_EXIT
+    ]
+    if len(raised) != 1 or len(exits) != 1 or len(exits[0].ranks) > 1:
+        return
+    (event,), (ended,) = raised, exits
+    if event.rank is None and event.node is None and not event.ranks:
+        event.rank, event.node = ended.rank, ended.node
 
 
 def _comparable(logs: list[Log]) -> bool:
