@@ -23,6 +23,7 @@ NODES_NAMED = 12
 RANGES_MAX = 80
 TEXT_MAX = 700
 PART_MAX = 200
+NOTICE = 0  # instead of a barrier's number: from now on every one will fail so
 
 
 @dataclass(frozen=True)
@@ -101,18 +102,28 @@ class Gather:
         text = f"{who} did not come ({how})" if absent else how
         return self._fail("timeout", text, absent)
 
-    def gone(self, rank: int) -> News:
-        """A rank's connection has closed: it will never come again."""
+    def gone(self, rank: int, linked: Iterable[int] = ()) -> News:
+        """A rank's connection has closed: it will never come again.
+
+        The first one is told to all linked ranks, in a barrier or not, as number 0:
+        rank 0 may have ended before they come to the barrier that fails for it. Rank 0
+        itself is left out, and hears of it where it waits, after the others.
+        """
+        first = not self._gone
         self._gone.add(rank)
         self._came.pop(rank, None)
         self._names.pop(rank, None)
-        return self._look() if self._came else []
+        others = sorted(set(linked) - {0, rank}) if first else []
+        said = self._failure(NOTICE, "gone", self._ended(), self._gone)
+        return [(others, said)] * bool(others) + (self._look() if self._came else [])
+
+    def _ended(self) -> str:
+        who = named(self._gone, self.nodes)
+        return f"{who} {'has' if len(self._gone) == 1 else 'have'} ended"
 
     def _look(self) -> News:
         if self._gone:
-            who = named(self._gone, self.nodes)
-            text = f"{who} {'has' if len(self._gone) == 1 else 'have'} ended"
-            return self._fail("gone", text, self._gone)
+            return self._fail("gone", self._ended(), self._gone)
         calls = set(self._names.values())
         if len(calls) > 1:
             return self._mismatch()
@@ -139,6 +150,12 @@ class Gather:
         return self._fail("mismatch", text, few[0][1])
 
     def _fail(self, kind: str, text: str, ranks: Iterable[int]) -> News:
+        self._late = self._failure(self._open, kind, text, ranks)
+        return self._close(self._late)
+
+    def _failure(
+        self, number: int, kind: str, text: str, ranks: Iterable[int]
+    ) -> Outcome:
         found = sorted(ranks)
         nodes = {
             str(rank): self.nodes[rank]
@@ -146,9 +163,7 @@ class Gather:
             if rank in self.nodes
         }
         spans = ranges(found)[:RANGES_MAX]
-        outcome = Outcome(self._open, kind, text, spans, len(found), nodes)
-        self._late = outcome
-        return self._close(outcome)
+        return Outcome(number, kind, text, spans, len(found), nodes)
 
     def _close(self, outcome: Outcome) -> News:
         # Rank 0 last: once it knows, its process may end.

@@ -194,4 +194,4 @@ class Hub:
         seat.link.close()
         if seat.rank >= 0:
             self._ranks.pop(seat.rank, None)
-            self._tell(self._gather.gone(seat.rank))
+            self._tell(self._gather.gone(seat.rank, self._ranks))

@@ -33,6 +33,7 @@ WELCOME_S = 2.0
 AGAIN_S = (0.02, 0.5)  # between two rounds of tries: first, longest
 SPARE_FILES = 512
 VERDICT_S = 5.0  # rank 0 answers a withdrawal within this, or it is not there
+NOTICE = 0  # an outcome of no barrier: a rank has ended (gather.py)
 
 
 @dataclass(frozen=True)
@@ -177,10 +178,10 @@ def fits(name: str) -> bool:
 def meet(step: Step, name: str, until: float, timeout: float) -> Passed:
     """One barrier of a world of several; the lock is held."""
     began = time.monotonic()
+    if _caller.link is not None:
+        heard(step, _caller.number)  # what rank 0 has said since
     if _caller.gone is not None:  # whoever ends after that is not to blame
-        return concluded(step, {**_caller.gone, "number": _caller.number}, 0.0)
-    if _caller.lost:
-        raise lost_root(step, "the connection to it was lost in an earlier barrier")
+        return concluded(step, _caller.gone, 0.0)
     if _caller.link is None:
         _caller.link = linked(step, until, timeout)
     number = _caller.number
@@ -215,26 +216,37 @@ def send(step: Step, message: dict[str, Any]) -> None:
     try:
         _caller.link.send(message)
     except LinkBrokenError as error:
+        if heard(step, _caller.number) is not None:
+            return  # who ended first is known: the next wait says so
         raise drop(step, str(error)) from None
 
 
 def wait(step: Step, number: int, until: float) -> dict[str, Any] | None:
     """The outcome of this barrier; None when time is over."""
-    from gangstart.run.link import LinkBrokenError  # noqa: PLC0415 - has the C core
-
-    link = _caller.link
-    while link is not None:
-        try:
-            for message in link.receive():
-                if message["k"] == "outcome" and message["number"] == number:
-                    return message
-        except LinkBrokenError as error:
-            raise drop(step, str(error)) from None
+    while (link := _caller.link) is not None:
+        found = heard(step, number)
         left = until - time.monotonic()
-        if left <= 0:
-            return None
+        if found is not None or left <= 0:
+            return found
         readable(link.peer, left)
     return None
+
+
+def heard(step: Step, number: int) -> dict[str, Any] | None:
+    """What rank 0 has said by now of this barrier, or of all from now on."""
+    from gangstart.run.link import LinkBrokenError  # noqa: PLC0415 - has the C core
+
+    found = None
+    try:
+        for message in _caller.link.receive() if _caller.link else ():
+            if message["k"] == "outcome" and message["number"] == NOTICE:
+                _caller.gone = _caller.gone or message
+            elif message["k"] == "outcome" and message["number"] == number:
+                found = message
+    except LinkBrokenError as error:
+        if _caller.gone is None:
+            raise drop(step, str(error)) from None
+    return found or _caller.gone
 
 
 def readable(peer: socket.socket, seconds: float) -> bool:
@@ -263,7 +275,7 @@ def lost_root(step: Step, why: str) -> BarrierLostError:
 
 def concluded(step: Step, outcome: dict[str, Any], waited_s: float) -> Passed:
     """What rank 0 decided, as a value or an error."""
-    number, kind = int(outcome["number"]), str(outcome["kind"])
+    number, kind = _caller.number, str(outcome["kind"])
     if kind == "passed":
         return Passed(
             number,
@@ -273,7 +285,7 @@ def concluded(step: Step, outcome: dict[str, Any], waited_s: float) -> Passed:
             str(outcome["last_node"]),
         )
     if kind == "gone":
-        _caller.gone = outcome
+        _caller.gone = _caller.gone or outcome
     nodes = {int(rank): str(node) for rank, node in outcome.get("nodes", {}).items()}
     known = {**step.peers, **nodes} if outcome.get("ranks") else {}
     missing = tuple(
@@ -293,6 +305,8 @@ def linked(step: Step, until: float, timeout: float) -> Link:
     """Connect to rank 0, which may not have called yet; on rank 0, to its own hub."""
     from gangstart.stepkey import read_key  # noqa: PLC0415 - not for a world of one
 
+    if _caller.lost:
+        raise lost_root(step, "the connection to it was lost in an earlier barrier")
     if step.spool is None or step.meet_addr is None:
         raise GangstartError(
             f"barrier: the ranks of this step (started by: {step.started}) share no "

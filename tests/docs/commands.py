@@ -15,7 +15,7 @@ PROMPT = re.compile(r"^\s*([$#]) (.+)")
 #: In a block without prompts, lines that start so are commands.
 PLAIN = ("make ", ".venv/bin/gangstart ")
 #: A block without commands is what a command printed.
-PRINTED = ("gang-start: ",)
+PRINTED = ("gang-start: ", "gangstart.Barrier")
 REMARK = re.compile(r"\s{2,}# .*")
 
 
@@ -56,6 +56,11 @@ class Block(NamedTuple):
         """Whether it is a script, or a part of one."""
         return self.language == "sh"
 
+    @property
+    def is_program(self) -> bool:
+        """Whether it is a part of a Python program, which test_commands.py compiles."""
+        return self.language == "python"
+
 
 def blocks() -> list[Block]:
     """Every fenced block of the documents."""
@@ -85,6 +90,10 @@ ELSEWHERE = {
     "pip install 'gangstart[mpi]'": (
         "tests/docs/test_commands.py",
         "test_the_package_has_the_name_that_pip_is_told",
+    ),
+    "gangstart triage 7877 --kmsg n012=dmesg.n012.txt": (
+        "tests/triage/test_byjob.py",
+        "test_a_kernel_log_of_a_node_is_read_with_the_job",
     ),
     "clush -w n[1-4] --copy /usr/lib/x86_64-linux-gnu/slurm-wlm/spank_gangstart.so "
     "/usr/lib/x86_64-linux-gnu/slurm-wlm/gangstart-probe": (

@@ -6,6 +6,7 @@ import re
 import subprocess
 from typing import TYPE_CHECKING
 
+import gangstart
 from docs.commands import (
     DOCUMENTS,
     ELSEWHERE,
@@ -20,11 +21,23 @@ from repo import ROOT, text
 if TYPE_CHECKING:
     from pathlib import Path
 
+LIBRARY = re.compile(r"\bgangstart\.(\w+)")
+
 
 def test_every_block_is_of_commands_a_script_or_what_was_printed() -> None:
-    odd = [b for b in blocks() if not (b.commands or b.is_output or b.is_script)]
-    assert odd == []
+    known = [b for b in blocks() if b.is_output or b.is_script or b.is_program]
+    assert [b for b in blocks() if not b.commands and b not in known] == []
     assert {b.document for b in blocks()} == set(DOCUMENTS)
+
+
+def test_programs_use_the_library_as_it_is() -> None:
+    programs = [b.body for b in blocks() if b.is_program]
+    used = {name for body in programs for name in LIBRARY.findall(body)}
+    for body in programs:
+        compile(body, "block", "exec")
+
+    assert used, "no document shows the library"
+    assert used <= set(gangstart.__all__)
 
 
 def test_every_command_is_run_by_some_test() -> None:

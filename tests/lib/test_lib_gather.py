@@ -77,6 +77,17 @@ def test_a_rank_that_is_gone_is_named_at_once_and_ever_after() -> None:
     assert (told, outcome.kind) == ([0], "gone")
 
 
+def test_the_first_that_is_gone_is_told_to_all_before_rank_0_knows() -> None:
+    gather = Gather(4, NODES)
+    gather.arrive(0, 1, "", 0)
+    notice, verdict = gather.gone(2, linked=[0, 1, 3])
+
+    assert (notice[0], notice[1].number, notice[1].kind) == ([1, 3], 0, "gone")
+    assert notice[1].text == "rank 2 on n2 has ended"
+    assert (verdict[0], verdict[1].number) == ([0], 1)
+    assert gather.gone(3, linked=[0, 1]) == [], "whoever ends next is not to blame"
+
+
 def test_different_calls_are_told_apart_at_once() -> None:
     gather = Gather(4, NODES)
     gather.arrive(0, 1, "save", 0)

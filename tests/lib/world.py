@@ -59,10 +59,12 @@ def variables(spool: Path, rank: int, world: int) -> dict[str, str]:
         "LOCAL_RANK": str(rank),
         "LOCAL_WORLD_SIZE": str(world),
         "MASTER_ADDR": "127.0.0.1",
-        "GANGSTART_RUN": "-",
+        "GANGSTART_RUN": "7.0",
         "GANGSTART_STEP": "7.0",
         "GANGSTART_SPOOL": str(spool),
         "GANGSTART_MASTER": "127.0.0.1 -",
+        "SLURM_JOB_ID": "7",
+        "SLURM_STEP_ID": "0",
         "SLURMD_NODENAME": f"n{rank}",
     }
 

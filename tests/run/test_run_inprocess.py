@@ -45,7 +45,8 @@ def test_a_script_uses_mpi_with_its_arguments_and_environment(
     mpi: Mpi, tmp_path: Path
 ) -> None:
     body = (
-        "print(world.allreduce(1), world.rank == int(os.environ['RANK']), sys.argv[1])"
+        "own = world.rank == int(os.environ['RANK'])\n"
+        "say(f'{world.allreduce(1)} {own} {sys.argv[1]}')"
     )
     done = run(mpi, 3, script(tmp_path, body), "--lr=1")
 

@@ -97,9 +97,9 @@ def test_a_rank_that_ended_is_named_at_once(mpi: Mpi) -> None:
 
 def test_a_rank_that_is_killed_is_named_and_ends_the_run(mpi: Mpi) -> None:
     program = (
+        "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "attempt(30)\n"
         "if step.rank == 1: os.kill(os.getpid(), 9)\n"
-        "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "attempt(100)\n"
     )
     done = mpi.run(3, "timeout=40 --grace 20", "python3", "-c", TELL + program)

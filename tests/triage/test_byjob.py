@@ -118,6 +118,20 @@ def test_the_log_that_slurm_names_gives_the_cause(tmp_path: Path) -> None:
     assert (found["archive"], found["prometheus"]) == (Outcome.EMPTY, Outcome.ABSENT)
 
 
+def test_a_kernel_log_of_a_node_is_read_with_the_job(tmp_path: Path) -> None:
+    kernel = tmp_path / "dmesg.n2.txt"
+    kernel.write_text(
+        "[90.1] NVRM: Xid (PCI:0000:5d:00): 79, pid='<unknown>', name=<unknown>, GPU "
+        "has fallen off the bus.\n"
+    )
+    wanted = replace(asked(tmp_path), kernel=(("n2", kernel),))
+
+    verdict = told(MadeUp([record(tmp_path)]), wanted)
+
+    assert (verdict.code, verdict.node) == ("GPU_FELL_OFF_BUS", "n2")
+    assert verdict.drain is True
+
+
 def test_a_job_that_nobody_knows_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(GangstartError, match="nobody knows of a job 7877") as caught:
         told(MadeUp(), asked(tmp_path))

@@ -69,7 +69,12 @@ def parser() -> Parser:
         default=job.environ().get("GANGSTART_PROMETHEUS", ""),
         help="ask it how nodes and GPUs were (else GANGSTART_PROMETHEUS)",
     )
-    made.add_argument("--prometheus-token-file", metavar="FILE", default="")
+    made.add_argument(
+        "--prometheus-token-file",
+        metavar="FILE",
+        default="",
+        help="a file that holds the bearer token Prometheus asks for, and nothing else",
+    )
     made.add_argument(
         "--log",
         metavar="PATH",
