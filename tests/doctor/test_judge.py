@@ -241,6 +241,13 @@ def test_nothing_that_is_not_known_is_ok() -> None:
     assert verdicts["plugin"] == "unknown"
 
 
+def test_where_slurm_is_not_set_up_there_is_no_probe_to_ask() -> None:
+    assert Site().probe == ""
+    assert Site(config={"plugindir": "/usr/lib/slurm"}).probe == (
+        "/usr/lib/slurm/gangstart-probe"
+    )
+
+
 def test_auth_without_munge_is_not_asked_of_it() -> None:
     made = scene()
     config = CONFIG | {"authtype": "auth/slurm"}

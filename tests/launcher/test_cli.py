@@ -6,14 +6,13 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
 from gangstart import __version__, cli, job
 from gangstart.errors import GangstartError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    import pytest
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -100,6 +99,34 @@ def test_a_bad_option_of_a_verb_is_one_sentence_that_names_its_help() -> None:
     assert one_sentence(shown.stderr)
     assert "invalid int value: 'many'" in shown.stderr
     assert "gangstart cluster up --help" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["doctor"],
+        ["doctor", "--nodes", "all", "--json"],
+        ["plugin", "install", "--dry-run"],
+        ["plugin", "uninstall", "--dry-run"],
+        ["triage", "7"],
+        ["report", "7"],
+        ["env"],
+        ["check", "--stage", "node"],
+    ],
+    ids=" ".join,
+)
+def test_without_any_slurm_a_verb_still_answers_in_sentences(words: list[str]) -> None:
+    bare = {"PATH": "/nonexistent", "SLURM_CONF": "/nonexistent/slurm.conf"}
+    done = subprocess.run(
+        [sys.executable, "-m", "gangstart", *words],
+        env=job.child_env(**bare),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    assert done.stdout or done.stderr.startswith("gangstart: ")
 
 
 def test_one_verb_does_not_import_the_others() -> None:

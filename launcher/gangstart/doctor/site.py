@@ -94,8 +94,10 @@ class Site:
     @property
     def probe(self) -> str:
         """The probe's file on every node."""
-        beside = str(Path(self.plugin).with_name("gangstart-probe"))
-        return self.path("probe") or (beside if self.plugin else "")
+        told = self.path("probe")
+        if told or not self.plugin:
+            return told
+        return str(Path(self.plugin).with_name("gangstart-probe"))
 
     def setting(self, key: str) -> str:
         """Return a value of slurm.conf, "" for one that is not set or not known."""

@@ -266,6 +266,6 @@ CODES: dict[str, Code] = {
         "not known",
         "depends",
         "start again with srun --label --gang-start",
-        "see below",
+        "what would settle it is said above",
     ),
 }
