@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gangstart.errors import GangstartError
-from gangstart.triage import offline
+from gangstart.triage import offline, startreport
 from gangstart.triage.attribute import attribute
 from gangstart.triage.model import Outcome, SourceState, Trace
 from gangstart.triage.source import archive, ask, bounded, bypyslurm, prometheus
@@ -161,7 +161,7 @@ def gather(
         trace.sources.append(SourceState("runs", Outcome.USED, told.remark))
     report = chosen(kept.reports, job, asked.step)
     if report is not None:
-        trace.layout = archive.layout(report)
+        trace.layout = startreport.layout(report.told)
     _known(asked, told, kept.reports, trace)
     metrics = _metrics(asked, trace, end)
     uid = told.records[0].uid if told.records else None

@@ -2,36 +2,69 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
-from gangstart.triage.gather import expand_ranks
+from gangstart import core
+from gangstart.errors import GangstartError
 from gangstart.triage.model import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+RANK_RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
+RANKS_MOST = 1_000_000
 
-def layout(report: Mapping[str, Any]) -> Layout:
+
+def layout(told: Mapping[str, Any]) -> Layout:
     """Layout of a report that ``gangstart.report.parse`` has checked."""
     made = Layout(
-        outcome=report["outcome"],
-        reason=str(report.get("reason", "")),
-        message="\n".join(map(str, report["message"])),
-        missing_ranks=expand_ranks(str(report.get("missing_ranks") or "")),
-        blamed_nodes=tuple(map(str, report.get("blamed_nodes") or ())),
+        outcome=told["outcome"],
+        reason=str(told.get("reason", "")),
+        message="\n".join(told["message"]),
+        missing_ranks=tuple(ranks(str(told.get("missing_ranks", "")))),
+        blamed_nodes=blamed(str(told.get("blamed_nodes", ""))),
     )
-    for node in report["nodes"]:
-        name = node["name"]
-        made.rank_node |= dict.fromkeys(expand_ranks(node["ranks"]), name)
-        if isinstance(offset := node.get("clock_offset_s"), int | float):
-            made.offset_s[name] = float(offset)
-        if isinstance(address := node.get("address"), str) and address:
-            made.address_node[address] = name
-        times = [t["arrived_s"] for t in node["tasks"] if t["arrived_s"] is not None]
-        if times:
-            made.lateness_s[name] = float(max(times))
-    master = report["master"] or {}
-    port = master.get("port")
-    if port is not None and 0 in made.rank_node:
-        made.master = f"{made.rank_node[0]}:{port}"
+    if told["master"] is not None:
+        made.master = f"{told['master']['node']}:{told['master']['port']}"
+        if told["master"]["address"]:
+            made.address_node[told["master"]["address"]] = told["master"]["node"]
+    for node in told["nodes"]:
+        add_node(made, node)
     return made
+
+
+def add_node(made: Layout, node: Mapping[str, Any]) -> None:
+    """What a report says of one node."""
+    name = node["name"]
+    made.rank_node.update(dict.fromkeys(ranks(node["ranks"]), name))
+    address, offset = node.get("address"), node.get("clock_offset_s")
+    if isinstance(address, str) and address:
+        made.address_node[address] = name
+    if isinstance(offset, (int, float)) and not isinstance(offset, bool):
+        made.offset_s[name] = float(offset)
+    arrived = [t["arrived_s"] for t in node["tasks"] if t["arrived_s"] is not None]
+    if arrived:
+        made.lateness_s[name] = max(arrived)
+
+
+def ranks(text: str) -> list[int]:
+    """Ranks of ``0-7,9``; what is no such list gives none."""
+    made: list[int] = []
+    for part in text.split(",") if text else ():
+        match = RANK_RANGE.fullmatch(part)
+        if not match:
+            return []
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or len(made) + last - first >= RANKS_MOST:
+            return []
+        made.extend(range(first, last + 1))
+    return made
+
+
+def blamed(text: str) -> tuple[str, ...]:
+    """Nodes of a node list; the text itself if it is none."""
+    try:
+        return tuple(core.expand(text)) if text else ()
+    except GangstartError:
+        return (text,)

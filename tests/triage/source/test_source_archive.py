@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from gangstart.report_find import Places
+from gangstart.triage import startreport
 from gangstart.triage.model import Outcome
 from gangstart.triage.source import archive
 
@@ -90,7 +91,7 @@ def base(places: Places) -> Path:
 def test_who_ran_where(places: Places) -> None:
     write(base(places) / "7.0" / "start.json", told())
     kept, state = archive.read(7, places)
-    layout = archive.layout(kept.reports[0])
+    layout = startreport.layout(kept.reports[0].told)
 
     assert state.outcome is Outcome.USED
     assert layout.rank_node == {0: "n1", 1: "n1", 2: "n2", 3: "n2"}
@@ -179,4 +180,4 @@ def test_what_the_user_wrote_is_not_read(places: Places) -> None:
     ],
 )
 def test_ranks(text: str, expected: list[int]) -> None:
-    assert archive.ranks(text) == expected
+    assert startreport.ranks(text) == expected

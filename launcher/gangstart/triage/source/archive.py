@@ -7,14 +7,13 @@ One reader for triage, report, history and the agents. It looks where the report
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gangstart import core, report, report_find
+from gangstart import report, report_find
 from gangstart.check.record import read_events
 from gangstart.errors import GangstartError
-from gangstart.triage.model import Layout, Outcome, SourceState
+from gangstart.triage.model import Outcome, SourceState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
     from gangstart.report_find import Places
 
-RANK_RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
-RANKS_MOST = 1_000_000
 REPORTS_MOST = 256  # of one job: the newest
 EVENTS_MOST = 10_000
 NODES_MOST = 65_536
@@ -131,58 +128,3 @@ def state(kept: Kept, places: Places) -> SourceState:
     if kept.broken:
         return SourceState("archive", Outcome.UNREACHABLE, broken.lstrip(", "))
     return SourceState("archive", Outcome.EMPTY, f"nothing in {places}")
-
-
-def layout(one: StartReport) -> Layout:
-    """Who ran where in a step, by its report."""
-    told = one.told
-    made = Layout(
-        outcome=told["outcome"],
-        reason=str(told.get("reason", "")),
-        message="\n".join(told["message"]),
-        missing_ranks=tuple(ranks(str(told.get("missing_ranks", "")))),
-        blamed_nodes=blamed(str(told.get("blamed_nodes", ""))),
-    )
-    if told["master"] is not None:
-        made.master = f"{told['master']['node']}:{told['master']['port']}"
-        if told["master"]["address"]:
-            made.address_node[told["master"]["address"]] = told["master"]["node"]
-    for node in told["nodes"]:
-        add_node(made, node)
-    return made
-
-
-def add_node(made: Layout, node: Mapping[str, Any]) -> None:
-    """What a report says of one node."""
-    name = node["name"]
-    made.rank_node.update(dict.fromkeys(ranks(node["ranks"]), name))
-    address, offset = node.get("address"), node.get("clock_offset_s")
-    if isinstance(address, str) and address:
-        made.address_node[address] = name
-    if isinstance(offset, (int, float)) and not isinstance(offset, bool):
-        made.offset_s[name] = float(offset)
-    arrived = [t["arrived_s"] for t in node["tasks"] if t["arrived_s"] is not None]
-    if arrived:
-        made.lateness_s[name] = max(arrived)
-
-
-def ranks(text: str) -> list[int]:
-    """Ranks of ``0-7,9``; what is no such list gives none."""
-    made: list[int] = []
-    for part in text.split(",") if text else ():
-        match = RANK_RANGE.fullmatch(part)
-        if not match:
-            return []
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first or len(made) + last - first >= RANKS_MOST:
-            return []
-        made.extend(range(first, last + 1))
-    return made
-
-
-def blamed(text: str) -> tuple[str, ...]:
-    """Nodes of a node list; the text itself if it is none."""
-    try:
-        return tuple(core.expand(text)) if text else ()
-    except GangstartError:
-        return (text,)
