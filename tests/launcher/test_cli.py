@@ -116,10 +116,10 @@ def test_a_bad_option_of_a_verb_is_one_sentence_that_names_its_help() -> None:
     ids=" ".join,
 )
 def test_without_any_slurm_a_verb_still_answers_in_sentences(words: list[str]) -> None:
-    bare = {"PATH": "/nonexistent", "SLURM_CONF": "/nonexistent/slurm.conf"}
+    nowhere = "/nonexistent"
     done = subprocess.run(
         [sys.executable, "-m", "gangstart", *words],
-        env=job.child_env(**bare),
+        env=job.child_env(PATH=nowhere, SLURM_CONF=f"{nowhere}/slurm.conf"),
         capture_output=True,
         text=True,
         timeout=60,
