@@ -56,7 +56,7 @@ def note_pid(folder: Path) -> str:
     return f"echo $$ > {folder}/pid.$RANK"
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 8])
+@pytest.mark.parametrize("ranks", [1, 2, 8, 16])
 def test_every_rank_gets_its_environment_and_one_line_is_said(
     mpi: Mpi, ranks: int
 ) -> None:
