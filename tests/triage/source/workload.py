@@ -24,7 +24,9 @@ SCRIPTS = {
     "seg": "srun sh -c '[ $SLURM_PROCID = 1 ] && kill -SEGV $$; exit 0'\n",
     "array": "echo $SLURM_ARRAY_TASK_ID; exit $SLURM_ARRAY_TASK_ID\n",
     "het": "srun --het-group=0,1 hostname\n",
-    "again": "echo $SLURM_RESTART_COUNT; [ -e {dir}/go ] && exit 4; sleep 300\n",
+    # Ends later than it begins, by sacct too, which counts whole seconds.
+    "again": "echo $SLURM_RESTART_COUNT\n"
+    "[ -e {dir}/go ] && sleep 2 && exit 4\nsleep 300\n",
     "canc": "echo started; exec sleep 300\n",
     "limit": "exec sleep 300\n",
     "failing": "exit 139\n",
@@ -96,7 +98,7 @@ def ended(work: Workload) -> None:
     # Slurm would wait two minutes before it runs again.
     work.wait("again", ["PENDING"])
     again = str(work.ids["again"])
-    work.run("scontrol", "update", f"JobId={again}", "StartTime=now", user="root")
+    work.run("scontrol", "update", f"JobId={again}", "StartTime=now+2", user="root")
     done = ("COMPLETED", "FAILED", "CANCELLED")
     for name in ("ok", "bad", "seg", "array", "het", "canc", "held", "again"):
         work.wait(name, done)
