@@ -32,13 +32,6 @@
 
 /* The first ones end the wait in order. For the others slurmstepd of 23.11 to 25.11
  * leaves handlers of its own, which would swallow them; others leave none. */
-uint64_t gs_own_network(void)
-{
-    struct stat info;
-
-    return stat("/proc/self/ns/net", &info) < 0 ? 0 : info.st_ino;
-}
-
 static const int signals[] = {
     SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGTSTP};
 #define SIGNALS (sizeof(signals) / sizeof(signals[0]))
@@ -51,6 +44,13 @@ struct saved {
     struct sigaction actions[SIGNALS];
     sigset_t mask;
 };
+
+uint64_t gs_own_network(void)
+{
+    struct stat info;
+
+    return stat("/proc/self/ns/net", &info) < 0 ? 0 : info.st_ino;
+}
 
 static void on_signal(int signal)
 {

@@ -6,16 +6,38 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plugin.h"
 
-struct search {
-    const char *hook, *own;
-    char *names;
-    size_t size, used;
-    bool all; /* not only those before ourselves */
+/* More than a daemon with all its plugins has; what does not fit is left out. */
+#define PATHS_SIZE 65536
+
+/* Paths of what is loaded, each with its terminator, up to ourselves or all. */
+struct loaded {
+    const char *own; /* our own path, which is not noted */
+    bool all;        /* also those after ourselves */
+    char *paths;
+    size_t used;
 };
+
+/* Only notes the path: the loader holds a lock while this runs, and to load or look up
+ * something here could wait for ever for a thread that loads something itself. */
+static int note(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct loaded *loaded = arg;
+    size_t length = strlen(info->dlpi_name) + 1;
+
+    (void)size;
+    if (strcmp(info->dlpi_name, loaded->own) == 0)
+        return !loaded->all;
+    if (strstr(info->dlpi_name, ".so") && loaded->used + length < PATHS_SIZE) {
+        memcpy(loaded->paths + loaded->used, info->dlpi_name, length);
+        loaded->used += length;
+    }
+    return 0;
+}
 
 /* Name of a SPANK plugin that has the hook, "" = it is none, or has it not. */
 static void name_of(const char *path, const char *hook, char *ret_name, size_t size)
@@ -30,34 +52,35 @@ static void name_of(const char *path, const char *hook, char *ret_name, size_t s
         dlclose(handle);
 }
 
-static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
+static void add_names(const struct loaded *loaded,
+                      const char *hook,
+                      char *ret_names,
+                      size_t size)
 {
-    struct search *search = arg;
     char name[64];
+    size_t used = 0;
 
-    (void)size;
-    if (strcmp(info->dlpi_name, search->own) == 0)
-        return !search->all;
-    if (!strstr(info->dlpi_name, ".so"))
-        return 0;
-    name_of(info->dlpi_name, search->hook, name, sizeof(name));
-    if (name[0] && search->used + strlen(name) + 3 < search->size)
-        search->used += (size_t)snprintf(search->names + search->used,
-                                         search->size - search->used,
-                                         "%s%s",
-                                         search->used ? ", " : "",
-                                         name);
-    return 0;
+    for (size_t at = 0; at < loaded->used; at += strlen(loaded->paths + at) + 1) {
+        name_of(loaded->paths + at, hook, name, sizeof(name));
+        if (name[0] && used + strlen(name) + 3 < size)
+            used += (size_t)snprintf(
+                ret_names + used, size - used, "%s%s", used ? ", " : "", name);
+    }
 }
 
 void gs_neighbours(const char *hook, bool all, char *ret_names, size_t size)
 {
     Dl_info self;
-    struct search search = {.hook = hook, .all = all, .names = ret_names, .size = size};
+    struct loaded loaded = {.all = all};
 
     ret_names[0] = '\0';
     if (!dladdr(&gs_spec, &self) || !self.dli_fname)
         return;
-    search.own = self.dli_fname;
-    dl_iterate_phdr(look_at, &search);
+    loaded.own = self.dli_fname;
+    loaded.paths = malloc(PATHS_SIZE);
+    if (!loaded.paths)
+        return;
+    dl_iterate_phdr(note, &loaded);
+    add_names(&loaded, hook, ret_names, size);
+    free(loaded.paths);
 }
