@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gangstart.triage import clock, prefix
 from gangstart.triage.model import Event, Place
+from gangstart.triage.ranks import LINE_MOST, expand
 from gangstart.triage.reader import BLOCK, Block
 from gangstart.triage.scan import scanner
 from gangstart.triage.table import ROWS
@@ -321,7 +322,7 @@ class Log:
             rank=_number(known.pop("rank", None), head.rank, self.reading.rank),
             attempt=self.attempt,
             fields=known,
-            ranks=expand_ranks(known.get("ranks", "")),
+            ranks=expand(known.get("ranks", ""), LINE_MOST),
             dated=dated or at is not None or self.reading.node is not None,
         )
         for name in ("label", "local_rank", "gpu", "pid"):
@@ -367,15 +368,3 @@ def writer_of(head: prefix.Head) -> tuple[int | str | None, ...]:
 def _number(*values: str | int | None) -> int | None:
     """The first value that is known."""
     return next((int(value) for value in values if value is not None), None)
-
-
-def expand_ranks(text: str, most: int = 100_000) -> tuple[int, ...]:
-    """Ranks of "0-3,7"; what is no list of numbers is empty."""
-    made: list[int] = []
-    for part in text.replace(" ", "").split(","):
-        found = re.fullmatch(r"(\d{1,7})(?:-(\d{1,7}))?", part)
-        if found:
-            first = int(found[1])
-            last = int(found[2] or first)
-            made.extend(range(first, min(last, first + most) + 1))
-    return tuple(made)

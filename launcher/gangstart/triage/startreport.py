@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from gangstart import core
 from gangstart.errors import GangstartError
 from gangstart.triage.model import Layout
+from gangstart.triage.ranks import expand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-RANK_RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
-RANKS_MOST = 1_000_000
 
 
 def layout(told: Mapping[str, Any]) -> Layout:
@@ -22,7 +19,7 @@ def layout(told: Mapping[str, Any]) -> Layout:
         outcome=told["outcome"],
         reason=str(told.get("reason", "")),
         message="\n".join(told["message"]),
-        missing_ranks=tuple(ranks(str(told.get("missing_ranks", "")))),
+        missing_ranks=expand(str(told.get("missing_ranks", ""))),
         blamed_nodes=blamed(str(told.get("blamed_nodes", ""))),
     )
     if told["master"] is not None:
@@ -37,7 +34,7 @@ def layout(told: Mapping[str, Any]) -> Layout:
 def add_node(made: Layout, node: Mapping[str, Any]) -> None:
     """What a report says of one node."""
     name = node["name"]
-    made.rank_node.update(dict.fromkeys(ranks(node["ranks"]), name))
+    made.rank_node.update(dict.fromkeys(expand(node["ranks"]), name))
     address, offset = node.get("address"), node.get("clock_offset_s")
     if isinstance(address, str) and address:
         made.address_node[address] = name
@@ -46,20 +43,6 @@ def add_node(made: Layout, node: Mapping[str, Any]) -> None:
     arrived = [t["arrived_s"] for t in node["tasks"] if t["arrived_s"] is not None]
     if arrived:
         made.lateness_s[name] = max(arrived)
-
-
-def ranks(text: str) -> list[int]:
-    """Ranks of ``0-7,9``; what is no such list gives none."""
-    made: list[int] = []
-    for part in text.split(",") if text else ():
-        match = RANK_RANGE.fullmatch(part)
-        if not match:
-            return []
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first or len(made) + last - first >= RANKS_MOST:
-            return []
-        made.extend(range(first, last + 1))
-    return made
 
 
 def blamed(text: str) -> tuple[str, ...]:

@@ -166,18 +166,3 @@ def test_what_the_user_wrote_is_not_read(places: Places) -> None:
     kept, _ = archive.read(7, places)
 
     assert (kept.reports, kept.events) == ([], [])
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", []),
-        ("0-3,9", [0, 1, 2, 3, 9]),
-        ("3-1", []),
-        ("0-99999999", []),
-        ("0-9999999", []),
-        ("x", []),
-    ],
-)
-def test_ranks(text: str, expected: list[int]) -> None:
-    assert startreport.ranks(text) == expected

@@ -133,10 +133,11 @@ def reap(child: subprocess.Popen[bytes], left: float, deadline_s: float) -> str:
 
 def finish(child: subprocess.Popen[bytes]) -> None:
     """Leave nothing: the group is killed, the pipes closed, the child reaped."""
+    # It has ended, or is another user's by now (a setuid program).
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     for pipe in (child.stdout, child.stderr):
         if pipe is not None:
             pipe.close()
-    with contextlib.suppress(subprocess.TimeoutExpired):
+    with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs in the kernel
         child.wait(REAP_S)
