@@ -194,7 +194,7 @@ def meet(step: Step, name: str, until: float, timeout: float) -> Passed:
             outcome = wait(step, number, time.monotonic() + VERDICT_S)
     except BaseException:  # a signal's handler has raised, KeyboardInterrupt for one
         if _caller.link is not None:
-            with contextlib.suppress(GangstartError):
+            with contextlib.suppress(GangstartError):  # rank 0 is gone: it knows
                 send(step, withdrawal(number, "it was interrupted"))
         raise
     if outcome is None:

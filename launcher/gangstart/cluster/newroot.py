@@ -97,7 +97,7 @@ def lend(path: str, fresh: Path, target: str = "") -> None:
     """Show a folder or file of this machine in the fresh root, at the same path."""
     point = fresh / (target or path).lstrip("/")
     point.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
+    with contextlib.suppress(FileExistsError):  # the root has one: it is covered
         if Path(path).is_dir():
             point.mkdir()
         else:

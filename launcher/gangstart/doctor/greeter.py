@@ -66,7 +66,7 @@ class Greeter:
         assert self._socket is not None  # noqa: S101 - started only with one
         self._socket.settimeout(POLL_S)
         while not self._stop.is_set():
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # nobody came, or he hung up
                 caller, _ = self._socket.accept()
                 with caller:
                     caller.settimeout(SEND_S)

@@ -64,7 +64,7 @@ class Commands:
         except subprocess.TimeoutExpired:
             out, err = end(popen)
             return Answer(None, out, f"{err}\nno answer within {seconds:.0f} s")
-        except BaseException:
+        except BaseException:  # Ctrl-C for one: nothing may run on
             end(popen)
             raise
         return Answer(popen.returncode, out, err)
@@ -73,8 +73,8 @@ class Commands:
 def end(popen: subprocess.Popen[str]) -> tuple[str, str]:
     """End a program, at first kindly (srun then ends its step); what it had said."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
             os.killpg(popen.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with contextlib.suppress(subprocess.TimeoutExpired):  # then less kindly
             return popen.communicate(timeout=GRACE_S)
     return "", ""

@@ -37,7 +37,7 @@ def base_of(env: Mapping[str, str]) -> Path:
 
 def own_folder(path: Path) -> None:
     """Make a private folder; raises OSError if one is there that is not ours alone."""
-    with contextlib.suppress(FileExistsError):
+    with contextlib.suppress(FileExistsError):  # whose it is comes next
         path.mkdir(mode=0o700)
     info = path.lstat()
     private = stat.S_ISDIR(info.st_mode) and not info.st_mode & 0o077
