@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 SCRIPTS = {
     "ok": "srun -n4 -o {dir}/ok-%j-%t.log hostname\n",
     "bad": "srun sh -c '[ $SLURM_PROCID != 2 ] || exit 3'\n",
-    "seg": "srun sh -c '[ $SLURM_PROCID = 1 ] && kill -SEGV $$; exit 0'\n",
+    # slurmctld may hear of the script's end before it hears of the step's; it derives
+    # the job's code from the steps that it has heard of by then.
+    "seg": "srun sh -c '[ $SLURM_PROCID = 1 ] && kill -SEGV $$; exit 0'; code=$?\n"
+    "while squeue -hs -j $SLURM_JOB_ID | grep -qw $SLURM_JOB_ID.0; do sleep 0.1; done\n"
+    "exit $code\n",
     "array": "echo $SLURM_ARRAY_TASK_ID; exit $SLURM_ARRAY_TASK_ID\n",
     "het": "srun --het-group=0,1 hostname\n",
     # Ends later than it begins, by sacct too, which counts whole seconds.
