@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from gangstart.errors import GangstartError
@@ -11,9 +11,6 @@ from gangstart.run.judge import Proc, judge, mismatch, singleton
 from gangstart.run.launched import Launched, launched
 from gangstart.run.marks import Marks, missing
 from gangstart.run.plan import Layout, Meeting, clean, plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SRUN = {
     "SLURM_JOB_ID": "7877",
@@ -218,7 +215,7 @@ def test_who_has_not_come_is_counted_where_others_are_elsewhere() -> None:
 
 
 def test_marks_are_shared_by_the_tasks_of_one_start(tmp_path: Path) -> None:
-    one, two, other = (Marks(name, tmp_path) for name in ("a", "a", "b"))
+    one, two, other = (Marks(name, str(tmp_path)) for name in ("a", "a", "b"))
     one.add(3)
     two.add(1)
 
@@ -232,10 +229,10 @@ def test_marks_are_shared_by_the_tasks_of_one_start(tmp_path: Path) -> None:
 def test_marks_follow_no_link(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("")
-    place = Marks("a", tmp_path).path
+    place = Path(Marks("a", str(tmp_path)).path)
     place.unlink()
     place.symlink_to(victim)
-    marks = Marks("a", tmp_path)
+    marks = Marks("a", str(tmp_path))
     marks.add(1)
 
     assert victim.read_text() == ""

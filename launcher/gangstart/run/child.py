@@ -7,19 +7,20 @@ that all of it can be ended; on a terminal it stays in ours, which the terminal 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
-import subprocess
 import time
-from typing import TYPE_CHECKING
 
 from gangstart.errors import GangstartError
 from gangstart.run.control import say
 from gangstart.run.guard import Watcher, die_with_parent, kill_group
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import NoReturn
 
     from gangstart.run.control import Control
 
@@ -28,6 +29,8 @@ FORWARDED = (
     signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGWINCH,
 )  # fmt: skip
 ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
+#: Handled or ignored by this interpreter, not by the program.
+UNDONE = (signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 SLICE_S = 0.25  # how often the launcher is looked for
 KNOWN_S = 2.0  # rank 0 gets this long to take note of a failure
 SETTLE_S = 0.3  # who was told to end hears this long whether somebody failed before
@@ -80,27 +83,52 @@ def spawn(argv: Sequence[str], env: Mapping[str, str]) -> Child:
     """Start a command; raises GangstartError (126, 127) when it cannot be executed."""
     watcher = None if os.isatty(0) else Watcher()
     parent = os.getpid()
+    heard, tell = os.pipe2(os.O_CLOEXEC)
+    pid = os.fork()
+    if pid == 0:
+        _become(argv, env, parent, watcher, tell)
+    os.close(tell)
+    with open(heard, "rb") as line:
+        refused = line.read()
+    if not refused:
+        return Child(pid, watcher)
+    os.waitpid(pid, 0)
+    if watcher is not None:
+        watcher.dismiss()
+    number = int(refused)
+    raise GangstartError(
+        f"run: cannot execute {argv[0]}: {os.strerror(number)}",
+        exit_code=127 if number == errno.ENOENT else 126,
+    )
 
-    def prepare() -> None:
+
+def _become(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    parent: int,
+    watcher: Watcher | None,
+    tell: int,
+) -> NoReturn:
+    """Be the program, in a fork of this process; ``tell`` hears the errno if not.
+
+    subprocess does the same for a caller that can wait for its import.
+    """
+    code = 127
+    try:
         if watcher is not None:
             watcher.lead()
         die_with_parent(parent)
-
-    try:
-        made = subprocess.Popen(
-            list(argv),
-            env=dict(env),
-            preexec_fn=prepare,  # noqa: PLW1509 - one thread, and only libc calls
-        )
+        for number in UNDONE:
+            signal.signal(number, signal.SIG_DFL)
+        os.closerange(3, tell)
+        os.closerange(tell + 1, os.sysconf("SC_OPEN_MAX"))
+        os.execvpe(argv[0], list(argv), dict(env))  # noqa: S606 - no shell is right
     except OSError as error:
-        if watcher is not None:
-            watcher.dismiss()
-        code = 127 if isinstance(error, FileNotFoundError) else 126
-        raise GangstartError(
-            f"run: cannot execute {argv[0]}: {error.strerror}", exit_code=code
-        ) from error
-    made.returncode = 0  # Child waits for it, by its pid
-    return Child(made.pid, watcher)
+        os.write(tell, str(error.errno).encode())
+    except SystemExit as asked:  # a signal came before the loop above
+        code = int(asked.code or 0)
+    finally:
+        os._exit(code)
 
 
 class Runner:

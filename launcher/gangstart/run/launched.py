@@ -6,9 +6,10 @@ How to add a launcher: a row in LAUNCHERS, before those whose variables it inher
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
 
+from gangstart.record import Record
+
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -19,7 +20,7 @@ SPECIAL_STEP = 0xFFFFFFF0
 OPEN_MPI, MPICH, SRUN = "Open MPI's mpirun", "MPICH's mpiexec", "srun"
 
 
-class Launcher(NamedTuple):
+class Launcher(Record):
     """The variables in which a launcher tells a rank who it is."""
 
     name: str
@@ -66,8 +67,7 @@ PMI_KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class Launched:
+class Launched(Record):
     """What the launcher says; None = it does not say."""
 
     by: str | None
@@ -105,6 +105,13 @@ def is_task_step(env: Mapping[str, str]) -> bool:
     """Whether this is a task of an ordinary Slurm step."""
     step = number(env, "SLURM_STEP_ID")
     return step is not None and step < SPECIAL_STEP and bool(env.get("SLURM_JOB_ID"))
+
+
+def own_step(env: Mapping[str, str]) -> str:
+    """JOB.STEP of the Slurm step around this process, "-" outside of one."""
+    if "SLURM_JOB_ID" not in env or "SLURM_STEP_ID" not in env:
+        return "-"
+    return f"{env['SLURM_JOB_ID']}.{env['SLURM_STEP_ID']}"
 
 
 def node_name(env: Mapping[str, str], *, own_env: bool) -> str:

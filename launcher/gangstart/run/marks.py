@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gangstart.core import fold_ranks
+from gangstart.run.place import remove
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gangstart.run.launched import Launched
 
@@ -22,10 +21,9 @@ if TYPE_CHECKING:
 class Marks:
     """The marks of one start on this node; without a name of it there are none."""
 
-    def __init__(self, start: str, folder: Path | None = None) -> None:
+    def __init__(self, start: str, folder: str) -> None:
         """Open the file; a file that is not ours or cannot be made is no file."""
-        base = folder or Path(tempfile.gettempdir())
-        self.path = base / f"gangstart-{os.getuid()}-{start}.marks"
+        self.path = f"{folder}/gangstart-{os.getuid()}-{start}.marks"
         self._fd = -1
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         if start:
@@ -63,7 +61,7 @@ class Marks:
     def close(self) -> None:
         """Remove the file; the last ones to come may find it gone."""
         if self._fd >= 0:
-            self.path.unlink(missing_ok=True)
+            remove(self.path)
             os.close(self._fd)
             self._fd = -1
 
