@@ -241,7 +241,7 @@ def start(asked: Asked, env: Mapping[str, str], parent: int) -> int:
     try:
         gpu, uuids = look(told, asked.spec, marks, env)
         if told.rank is not None:
-            marks.add(told.rank)
+            marks.add(told.rank, told.local_rank)
         release = slurm_version() if told.job is not None and not told.rank else ""
         ready = Ready(
             told, asked.spec, asked.program[0], began, gpu, uuids, script, release

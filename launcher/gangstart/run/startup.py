@@ -184,7 +184,7 @@ class Startup:
     def _init_hangs(self, timeout: float) -> str:
         """The lines of an MPI_Init that does not return, from one task of the node."""
         came = self.marks.ranks()
-        if came and self.ready.launched.rank not in (None, came[0]):
+        if came and self.ready.launched.rank not in (None, min(came)):
             return ""
         said = f"refused after {timeout:.0f} s: MPI_Init, called by gangstart run, has not returned"  # noqa: E501
         where = missing(self.ready.launched, came)
