@@ -261,9 +261,14 @@ def start(asked: Asked, env: Mapping[str, str], parent: int) -> int:
         else:
             child = command(asked, env, released, control)
         runner = Runner(child, control, asked.grace, rank=released.rank, parent=parent)
-        return runner.run()
+        code = runner.run()
     finally:
         held.close()
+    if script and control.first is not None and pmi_of_mpiexec(env) is not None:
+        # MPI is not finalized: mpiexec would kill all and end with that signal.
+        time.sleep(FORWARD_S)
+        abort_at_launcher(env, code)
+    return code
 
 
 def command(
