@@ -176,3 +176,21 @@ def test_help_names_the_spec_and_the_exit_codes() -> None:
     assert code == 0
     for word in ("timeout", "health", "--grace", "75", "69", "78"):
         assert word in out
+
+
+def test_the_program_inherits_the_standard_streams_and_nothing_else() -> None:
+    inside = "import os; print(sorted(os.listdir('/proc/self/fd'), key=int))"
+    shell = f'exec 7</dev/null; {GANGSTART} run off -- {sys.executable} -c "{inside}"'
+    done = subprocess.run(
+        ["sh", "-c", shell], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (0, "['0', '1', '2', '3']\n"), done.stderr
+
+
+def test_closed_standard_streams_are_no_reason_not_to_start(tmp_path: Path) -> None:
+    shell = f"{GANGSTART} run off -- touch {tmp_path}/ran <&- >&- 2>&-"
+    done = subprocess.run(["sh", "-c", shell], timeout=60, check=False)
+
+    assert done.returncode == 0
+    assert (tmp_path / "ran").exists()

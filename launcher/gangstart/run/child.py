@@ -15,7 +15,7 @@ import time
 
 from gangstart.errors import GangstartError
 from gangstart.run.control import say
-from gangstart.run.guard import Watcher, die_with_parent, kill_group
+from gangstart.run.guard import Watcher, close_others, die_with_parent, kill_group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,8 +120,7 @@ def _become(
         die_with_parent(parent)
         for number in UNDONE:
             signal.signal(number, signal.SIG_DFL)
-        os.closerange(3, tell)
-        os.closerange(tell + 1, os.sysconf("SC_OPEN_MAX"))
+        close_others(tell)
         os.execvpe(argv[0], list(argv), dict(env))  # noqa: S606 - no shell is right
     except OSError as error:
         os.write(tell, str(error.errno).encode())

@@ -16,6 +16,7 @@ from gangstart.job import environ
 from gangstart.record import Record
 from gangstart.run.child import Child, Runner, spawn
 from gangstart.run.control import NoControl, connect, say
+from gangstart.run.guard import hold_streams
 from gangstart.run.inside import recognise
 from gangstart.run.launched import launched, number
 from gangstart.run.marks import Marks
@@ -166,9 +167,10 @@ def main(argv: list[str]) -> NoReturn:
 
     At once: to take apart an interpreter of which nothing is left costs a rank 10 ms.
     """
+    hold_streams()
     code = run(argv)
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):  # nobody reads it any more
+        with contextlib.suppress(OSError, AttributeError):  # nobody reads it
             stream.flush()
     os._exit(code)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import sys
 import time
 
 from gangstart.record import Record
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
 
 CONNECT_S = 10.0
 KILLED = 137
+STDERR = 2
 
 
 class First(Record):
@@ -169,4 +169,4 @@ def connect(released: Released) -> tuple[Control, str]:
 def say(text: str) -> None:
     """One write, so that ranks do not mix in a line."""
     with contextlib.suppress(OSError):  # nobody reads it any more
-        os.write(sys.stderr.fileno(), text.encode(errors="replace"))
+        os.write(STDERR, text.encode(errors="replace"))
