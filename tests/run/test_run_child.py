@@ -118,6 +118,15 @@ def test_signals_reach_the_program(tmp_path: Path) -> None:
     assert (running.returncode, out) == (4, "got\n")
 
 
+@pytest.mark.parametrize(("name", "code"), [("USR1", 4), ("TERM", 143)])
+def test_a_signal_of_the_programs_first_moment_is_not_lost(
+    name: str, code: int
+) -> None:
+    script = f"trap 'exit 4' USR1; kill -{name} $PPID; while :; do sleep 0.1; done"
+
+    assert run("--", "sh", "-c", script)[0] == code
+
+
 def test_sigterm_ends_the_whole_program(pids: Path) -> None:
     with started("--", "sh", "-c", family(pids)) as running:
         until("it runs", pids.exists)

@@ -20,7 +20,6 @@ from gangstart.run.guard import Watcher, close_others, die_with_parent, kill_gro
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import NoReturn
 
     from gangstart.run.control import Control
 
@@ -29,8 +28,7 @@ FORWARDED = (
     signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGWINCH,
 )  # fmt: skip
 ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
-#: Handled or ignored by this interpreter, not by the program.
-UNDONE = (signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
+IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # by Python, not by the program
 SLICE_S = 0.25  # how often the launcher is looked for
 KNOWN_S = 2.0  # rank 0 gets this long to take note of a failure
 SETTLE_S = 0.3  # who was told to end hears this long whether somebody failed before
@@ -80,19 +78,30 @@ class Child:
 
 
 def spawn(argv: Sequence[str], env: Mapping[str, str]) -> Child:
-    """Start a command; raises GangstartError (126, 127) when it cannot be executed."""
+    """Start a command; raises GangstartError (126, 127) when it cannot be executed.
+
+    The signals that are forwarded wait from here on until a Runner can forward them.
+    """
     watcher = None if os.isatty(0) else Watcher()
     parent = os.getpid()
     heard, tell = os.pipe2(os.O_CLOEXEC)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
     pid = os.fork()
     if pid == 0:
-        _become(argv, env, parent, watcher, tell)
+        try:
+            if watcher is not None:
+                watcher.lead()
+            die_with_parent(parent)
+            _become(argv, env, mask, tell)
+        finally:
+            os._exit(127)
     os.close(tell)
     with open(heard, "rb") as line:
         refused = line.read()
     if not refused:
         return Child(pid, watcher)
     os.waitpid(pid, 0)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     if watcher is not None:
         watcher.dismiss()
     number = int(refused)
@@ -105,29 +114,24 @@ def spawn(argv: Sequence[str], env: Mapping[str, str]) -> Child:
 def _become(
     argv: Sequence[str],
     env: Mapping[str, str],
-    parent: int,
-    watcher: Watcher | None,
+    mask: set[int | signal.Signals],
     tell: int,
-) -> NoReturn:
+) -> None:
     """Be the program, in a fork of this process; ``tell`` hears the errno if not.
 
     subprocess does the same for a caller that can wait for its import.
     """
-    code = 127
-    try:
-        if watcher is not None:
-            watcher.lead()
-        die_with_parent(parent)
-        for number in UNDONE:
+    for number in FORWARDED:
+        if callable(signal.getsignal(number)):  # what the user ignores stays ignored
             signal.signal(number, signal.SIG_DFL)
-        close_others(tell)
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_DFL)
+    close_others(tell)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    try:
         os.execvpe(argv[0], list(argv), dict(env))  # noqa: S606 - no shell is right
     except OSError as error:
         os.write(tell, str(error.errno).encode())
-    except SystemExit as asked:  # a signal came before the loop above
-        code = int(asked.code or 0)
-    finally:
-        os._exit(code)
 
 
 class Runner:
@@ -148,6 +152,7 @@ class Runner:
         signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
         for number in (*FORWARDED, signal.SIGCHLD):
             signal.signal(number, _noted)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
         try:
             status = self._wait_for_child()
             return self._leave(status)
