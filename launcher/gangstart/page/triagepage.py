@@ -1,0 +1,57 @@
+"""The page of a triage, from the answer that --json prints. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gangstart.page import chart, render, timeline
+from gangstart.page.text import since_text, utc
+
+#: What a confidence means, as docs/triage.schema.json has it.
+MEANING = {
+    "proven": "a record that can have no other cause",
+    "likely": "fits everything seen",
+    "possible": "the best that is left",
+}
+DRAIN = {True: "yes", False: "no", None: "it depends"}
+#: Sources in this order: what was not reached is what a reader must know.
+OUTCOMES = ("unreachable", "used", "empty", "absent")
+ITEMS_MOST = 200  # of one list; rules give a few dozen
+
+
+def triage_page(answer: dict[str, Any]) -> str:
+    """Make the page of an answer."""
+    axis = timeline.span(answer)
+    lists = ("evidence", "secondary", "ruled_out", "missing", "next", "sources")
+    short = {name: answer[name][:ITEMS_MOST] for name in lists}
+    sources = sorted(short["sources"], key=lambda s: OUTCOMES.index(s["outcome"]))
+    values = {
+        **answer,
+        **short,
+        "sources": sources,
+        "evidence_list": short["evidence"],  # evidence is the macro's name
+        "meaning": MEANING.get(answer["confidence"], ""),
+        "drain": DRAIN[answer["drain"]],
+        "roles": timeline.ROLES,
+        "overview": timeline.overview(answer, axis),
+        "closeup": timeline.close_up(answer, axis),
+        "charts": chart.charts(answer, axis),
+        "ran": ran(answer["run"]),
+        "clock": clock(answer["timeline"]),
+        "failed": answer["root_cause"] != "NO_FAILURE",
+    }
+    return render.page("triage.html", values)
+
+
+def clock(moments: list[dict[str, Any]]) -> str:
+    """How times of the list are written: with the day if there are several."""
+    times = [one["time"] for one in moments if one["time"] is not None]
+    several = bool(times) and utc(min(times), "%j") != utc(max(times), "%j")
+    return "%Y-%m-%d %H:%M:%S" if several else "%H:%M:%S"
+
+
+def ran(run: dict[str, Any] | None) -> str:
+    """How long the job ran, as far as it is known."""
+    if run is None or run["start"] is None or run["end"] is None:
+        return ""
+    return since_text(run["end"] - run["start"])
