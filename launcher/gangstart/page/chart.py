@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from gangstart.page.svg import Mark, Picture
 
 TOP, TALL, STRIP = 24.0, 84.0, 18.0
-LABEL_MOST = 20
+LABEL_MOST = 19
+SWATCH = 16.0  # a piece of the line before its name
 LABEL_TALL = 13.0
 GAP_STEPS = 3.0  # a hole in the values that is longer breaks the line
 GIB = 1.0 / (1 << 30)
@@ -139,9 +140,20 @@ def when_marks(timeline: Sequence[Told], axis: Axis) -> Callable[[float], list[M
 
 def label_of(series: Told) -> str:
     """Name a node's device."""
+    return shown(" ".join(filter(None, (series["node"], device_of(series)))), 80)
+
+
+def device_of(series: Told) -> str:
+    """Name a device without its node; nothing for the node itself."""
     device, is_gpu = series["device"], series["quantity"].startswith(GPU_QUANTITIES)
-    part = f" GPU {device}" if device and is_gpu else f" {device}" if device else ""
-    return shown(f"{series['node']}{part}", 80)
+    return shown(f"GPU {device}" if device and is_gpu else device, 60)
+
+
+def labels_of(found: Sequence[Told]) -> list[str]:
+    """Names beside the lines: without the node if it is one for all."""
+    one_node = len({one["node"] for one in found}) == 1
+    name = device_of if one_node else label_of
+    return [name(one) or label_of(one) for one in found]
 
 
 def lines(
@@ -156,10 +168,11 @@ def lines(
     others = found[0]["others"] or {"count": 0, "median": []}
     usual = [(t, v * kind.scale) for t, v in others["median"]]
     low, high = limits([v for one in [*scaled, usual] for _, v in one], kind)
-    bottom = TOP + TALL
+    tall = max(TALL, LABEL_TALL * (len(found) + 1))
+    bottom = TOP + tall
 
     def y(value: float) -> float:
-        return bottom - (value - low) / (high - low) * TALL
+        return bottom - (value - low) / (high - low) * tall
 
     marks = [
         *axes.drawn(axis, TOP, bottom),
@@ -173,14 +186,16 @@ def lines(
     ]
     labels = [(y(usual[-1][1]), f"median of {others['count']} others", "others")]
     labels = labels if usual else []
-    for place, (one, points) in enumerate(zip(found, scaled, strict=True)):
-        marks += polylines(points, axis, y, f"series s{place % 8}", label_of(one))
-        labels.append((y(points[-1][1]), label_of(one), f"s{place % 8}"))
-    marks += [
-        svg.text(RIGHT + 8, at + 4, cut(said, LABEL_MOST), f"end {style}")
-        for at, said, style in apart(labels)
-    ]
-    return finished(name, kind, marks, bottom, words(found, scaled, others, kind))
+    names = labels_of(found)
+    for place, (said, points) in enumerate(zip(names, scaled, strict=True)):
+        marks += polylines(points, axis, y, f"series s{place % 8}", said)
+        labels.append((y(points[-1][1]), said, f"s{place % 8}"))
+    for at, said, style in apart(labels, bottom):
+        ends = [(RIGHT + 6, at), (RIGHT + 6 + SWATCH, at)]
+        marks.append(svg.polyline(ends, f"swatch {style}"))
+        x = RIGHT + 10 + SWATCH
+        marks.append(svg.text(x, at + 4, cut(said, LABEL_MOST), f"end {style}"))
+    return finished(name, found, marks, bottom, words(found, scaled, others, kind))
 
 
 def strip(
@@ -190,12 +205,12 @@ def strip(
     when: Callable[[float], list[Mark]],
 ) -> Chart:
     """Draw a row for each device, with what its values mean."""
-    kind, meaning = kind_of(found), STRIPS[found[0]["quantity"]]
+    meaning = STRIPS[found[0]["quantity"]]
     marks: list[Mark] = []
     said = []
     y = TOP
-    for one in found:
-        marks.append(svg.text(LEFT - 6, y + 14, label_of(one)[-26:], "tick", "end"))
+    for one, label in zip(found, labels_of(found), strict=True):
+        marks.append(svg.text(LEFT - 6, y + 14, label, "tick", "end"))
         for begin, end, value in stretches(one["samples"]):
             told = meaning(value)
             if not told:
@@ -208,15 +223,17 @@ def strip(
             said.append(f"{label_of(one)}: {told} from {utc(begin, '%H:%M:%S')} UTC")
         y += STRIP + 2
     frame = axes.drawn(axis, TOP, y)
-    return finished(name, kind, [*frame, *when(y), *marks], y, said)
+    return finished(name, found, [*frame, *when(y), *marks], y, said)
 
 
 def finished(
-    name: str, kind: Kind, marks: list[Mark], bottom: float, said: list[str]
+    name: str, found: Sequence[Told], marks: list[Mark], bottom: float, said: list[str]
 ) -> Chart:
     """Give a chart its title and its words."""
+    kind = kind_of(found)
     unit = f", {kind.unit}" if kind.unit else ""
-    title = f"{kind.title}{unit}"
+    nodes = ", ".join(dict.fromkeys(one["node"] for one in found))
+    title = f"{kind.title}{unit} · {shown(nodes, 80)}"
     head = svg.text(0, 13, title, "head")
     every = (head, *marks)
     about = shown("; ".join(said) or "nothing to see", 1000)
@@ -274,12 +291,19 @@ def stretches(samples: Sequence[Sequence[float]]) -> list[tuple[float, float, fl
     return made
 
 
-def apart(labels: list[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
-    """Labels from top to bottom, moved so that none covers another."""
+def apart(
+    labels: list[tuple[float, str, str]], bottom: float
+) -> list[tuple[float, str, str]]:
+    """Labels from top to bottom, moved so that none covers another or sticks out."""
     made: list[tuple[float, str, str]] = []
     for at, said, style in sorted(labels):
         least = made[-1][0] + LABEL_TALL if made else at
         made.append((max(at, least), said, style))
+    most = bottom
+    for place in range(len(made) - 1, -1, -1):
+        at, said, style = made[place]
+        made[place] = (min(at, most), said, style)
+        most = made[place][0] - LABEL_TALL
     return made
 
 

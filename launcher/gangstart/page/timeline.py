@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from gangstart.page.svg import Mark, Picture
 
 WIDTH, LEFT, RIGHT = 1000.0, 170.0, 850.0
-TOP, ROW, PAD = 34.0, 25.0, 6.0
+TOP, ROW, PAD = 40.0, 25.0, 6.0
 SIZE = 11.0  # of a mark: half its width
 LABEL_MOST = 24  # characters of a lane's name that have room
 LANES_MOST = 16
 NO_TIME_X, NO_TIME_ROW = RIGHT + 30, 4  # where marks without a time are, so many a row
+NAMES_ROOM = 130.0  # pixels for "job began" and "job ended" side by side
 CLOSE_SHARE = 0.15  # of the axis: what is closer together gets a picture of its own
 GAP_SHARE = 0.1
 #: What the shapes mean, in the order of a failure.
@@ -50,17 +51,37 @@ class Lane(NamedTuple):
     moments: list[Numbered]
 
 
-def span(answer: Moment) -> Axis | None:
-    """Make the axis of all pictures of an answer; None if no time is known."""
-    times = dated_times(answer["timeline"])
-    for series in answer["series"]:
-        times += [series["samples"][0][0], series["samples"][-1][0]]
+def spans(answer: Moment) -> tuple[Axis | None, Axis | None]:
+    """Make the axes of the timeline and of the charts; None where no time is known.
+
+    It is one axis, unless something happened so far from what Prometheus was asked for
+    that a chart would be a dot.
+    """
+    events = dated_times(answer["timeline"])
+    values = [
+        one["samples"][place][0]
+        for one in answer["series"]
+        if one["samples"]
+        for place in (0, -1)
+    ]
     run = answer["run"] or {"start": None, "end": None}
     ends = [t for t in (run["start"], run["end"]) if t is not None]
-    if times:
-        room = (max(times) - min(times)) / 2
-        ends = [t for t in ends if min(times) - room <= t <= max(times) + room]
-    return axes.around(times + ends, LEFT, RIGHT)
+    if values and near(values, events) == events:
+        events = values = values + events
+    return axis_of(events, ends), axis_of(values, ends)
+
+
+def axis_of(times: list[float], ends: list[float]) -> Axis | None:
+    """Make an axis with the job's begin and end on it if they are not far off."""
+    return axes.around(times + near(times, ends), LEFT, RIGHT)
+
+
+def near(times: list[float], others: list[float]) -> list[float]:
+    """Those of the others that are not far off: half of the times' length."""
+    if not times:
+        return others
+    room = (max(times) - min(times)) / 2
+    return [t for t in others if min(times) - room <= t <= max(times) + room]
 
 
 def dated_times(timeline: Sequence[Moment]) -> list[float]:
@@ -83,14 +104,14 @@ def close_up(answer: Moment, axis: Axis | None) -> Picture | None:
         return None
     all_of_them = enumerate(answer["timeline"], 1)
     numbered = [Numbered(n, m) for n, m in all_of_them if m["time"] is not None]
-    near = neighbours(numbered, (axis.end - axis.begin) * GAP_SHARE)
-    times = [one.moment["time"] for one in near]
+    close = neighbours(numbered, (axis.end - axis.begin) * GAP_SHARE)
+    times = [one.moment["time"] for one in close]
     length = max(times) - min(times) if times else 0.0
     if not 0 < length <= (axis.end - axis.begin) * CLOSE_SHARE:
         return None
     closer = axes.around(times, LEFT, RIGHT, length * 1.1)
     run = {"start": (answer["run"] or {}).get("start"), "end": None}
-    return drawn("closeup", "The same, close up", near, closer, run)
+    return drawn("closeup", "The same, close up", close, closer, run)
 
 
 def neighbours(numbered: Sequence[Numbered], gap: float) -> list[Numbered]:
@@ -199,14 +220,18 @@ def sentence(moment: Moment) -> str:
 
 def run_marks(axis: Axis | None, run: Moment, bottom: float) -> list[Mark]:
     """Lines where the job began and ended, if that is on the axis."""
+    names = {"start": "job began", "end": "job ended"}
+    if axis is None:
+        return []
+    places = {key: axis.x(run[key]) for key in names if axis.has(run[key])}
+    inside = len(places) < len(names) or places["end"] - places["start"] > NAMES_ROOM
     made: list[Mark] = []
-    for key, said, anchor in (("start", "began", "start"), ("end", "ended", "end")):
-        if axis is None or not axis.has(run[key]):
-            continue
-        x = axis.x(run[key])
-        side = 4 if anchor == "start" else -4
+    for key, x in places.items():
+        right = (key == "start") is inside
         made.append(svg.line(x, TOP - 12, x, bottom, "border"))
-        made.append(svg.text(x + side, TOP - 5, f"job {said}", "tick", anchor))
+        anchor = "start" if right else "end"
+        at = x + 4 if right else x - 4
+        made.append(svg.text(at, TOP - 5, names[key], "tick", anchor))
     return made
 
 

@@ -21,7 +21,7 @@ ITEMS_MOST = 200  # of one list; rules give a few dozen
 
 def triage_page(answer: dict[str, Any]) -> str:
     """Make the page of an answer."""
-    axis = timeline.span(answer)
+    axis, chart_axis = timeline.spans(answer)
     lists = ("evidence", "secondary", "ruled_out", "missing", "next", "sources")
     short = {name: answer[name][:ITEMS_MOST] for name in lists}
     sources = sorted(short["sources"], key=lambda s: OUTCOMES.index(s["outcome"]))
@@ -35,7 +35,7 @@ def triage_page(answer: dict[str, Any]) -> str:
         "roles": timeline.ROLES,
         "overview": timeline.overview(answer, axis),
         "closeup": timeline.close_up(answer, axis),
-        "charts": chart.charts(answer, axis),
+        "charts": chart.charts(answer, chart_axis),
         "ran": ran(answer["run"]),
         "clock": clock(answer["timeline"]),
         "failed": answer["root_cause"] != "NO_FAILURE",
