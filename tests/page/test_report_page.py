@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -10,15 +11,18 @@ import pytest
 from core.c import lib
 from core.gangs import SECOND, T0, Gang, Story
 from gangstart.cli import main
+from gangstart.page.reportpage import report_page
+from gangstart.report import parse
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from page import browser
 from repo import ROOT
 from reportsite import put, refused, started
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from selenium import webdriver
 
+HERE = Path("start.json")
 SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text())
 
 
@@ -198,6 +202,44 @@ def test_text_of_a_report_is_inert(chrome: webdriver.Chrome, tmp_path: Path) -> 
         assert view.text("#odd").startswith("n1</text></svg><script>")
         assert view.text("#odd").endswith("‹U+202E›‹U+001B›[1m‹U+D800›")
         assert not set(view.text()) & {"\u202e", "\x1b", "\ud800"}
+
+
+WORDS = st.sampled_from(["fail", "gpus", "findings", "verdict", "record", "why", "gpu"])
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.floats()
+    | st.integers()
+    | WORDS
+    | st.text(max_size=9),
+    lambda part: st.lists(part, max_size=3) | st.dictionaries(WORDS, part, max_size=4),
+    max_leaves=12,
+)
+UNCHECKED = ("reason", "exit_code", "missing_ranks", "blamed_nodes", "health")
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_parts_that_are_lost_or_of_another_kind_break_no_page(
+    data: st.DataObject,
+) -> None:
+    report = refused().report()
+    gone = data.draw(st.sets(st.sampled_from(UNCHECKED)))
+    report = {name: part for name, part in report.items() if name not in gone}
+    for name in data.draw(st.sets(st.sampled_from(UNCHECKED))):
+        report[name] = data.draw(ANYTHING)
+    for node in report["nodes"]:
+        for name in ("health", "address", "clock_offset_s"):
+            node[name] = data.draw(ANYTHING)
+    stored = json.dumps(report, allow_nan=True).replace("NaN", "0")
+    checked = parse(
+        stored.replace("-Infinity", "0").replace("Infinity", "0").encode(), HERE
+    )
+
+    page = report_page(checked, HERE, "", every_node=True)
+
+    assert "</html>" in page
+    assert 'id="facts"' in page
 
 
 def test_a_report_in_json_and_a_page_at_once(

@@ -16,6 +16,8 @@ from gangstart.triage.answer import answer
 from gangstart.triage.attribute import attribute
 from gangstart.triage.judge import judge
 from gangstart.triage.model import Sample, Trace
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from page import browser
 
 if TYPE_CHECKING:
@@ -222,6 +224,56 @@ def test_any_case_gives_a_page_that_can_be_read(
     assert view.run(browser.OUTSIDE) == []
     assert view.run(browser.COVERED) == []
     assert view.told() == []
+
+
+def test_every_case_of_the_corpus_has_a_page() -> None:
+    for path in sorted(CORPUS.glob("*.json")):
+        made = answered(path.stem)
+        page = triage_page(made)
+        assert f'<h1 id="verdict">{made["root_cause"]}</h1>' in page
+        assert ('<svg viewBox="0 0' in page) is bool(made["timeline"] or made["series"])
+
+
+TIMES = st.floats() | st.floats(1.7e9, 1.7e9 + 1e5)
+WILD = TIMES | st.none()
+PAIRS = st.lists(st.tuples(TIMES, st.floats()).map(list), max_size=9)
+
+
+@given(
+    times=st.lists(WILD, max_size=40),
+    run=st.tuples(WILD, WILD),
+    samples=PAIRS,
+    others=PAIRS,
+    text=st.text(max_size=300),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_times_values_and_texts_give_a_picture_with_places(
+    times: list[float | None],
+    run: tuple[float | None, float | None],
+    samples: list[list[float]],
+    others: list[list[float]],
+    text: str,
+) -> None:
+    made = answered("app-hub-name") | {"sentence": text, "job": text, "node": text}
+    made["run"] = {"restart": 0, "state": text, "start": run[0], "end": run[1]}
+    roles = ("initiating", "cascade", "teardown")
+    place = {"source": text, "line": 1}
+    made["timeline"] = [
+        {"time": t, "who": text + str(n % 25), "what": text, "role": roles[n % 3]}
+        | {"place": place, "node": None, "rank": n}
+        for n, t in enumerate(times)
+    ]
+    made["series"] = [
+        {"quantity": quantity, "unit": "W", "node": text, "device": text, "query": text}
+        | {"samples": samples, "others": {"count": 1, "median": others}}
+        for quantity in ("gpu_power_w", "throttle_bits", "xid", "ib_state", "other")
+    ]
+
+    page = triage_page(made)
+    for word in ("nan", "inf", "None"):
+        assert not re.search(rf'(x|y|x1|y1|d|points|width|height)="[^"]*{word}', page)
+    assert page.count("<svg") == page.count("</svg>")
+    assert len(page) < 500_000
 
 
 def test_standard_output_gets_nothing_but_the_page(

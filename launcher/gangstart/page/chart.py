@@ -184,8 +184,8 @@ def lines(
         *when(bottom),
         *polylines(usual, axis, y, "others"),
     ]
-    labels = [(y(usual[-1][1]), f"median of {others['count']} others", "others")]
-    labels = labels if usual else []
+    usually = f"median of {others['count']} others"
+    labels = [(y(value), usually, "others") for _, value in usual[-1:]]
     names = labels_of(found)
     for place, (said, points) in enumerate(zip(names, scaled, strict=True)):
         marks += polylines(points, axis, y, f"series s{place % 8}", said)

@@ -30,6 +30,8 @@ Report = dict[str, Any]
 Node = dict[str, Any]
 
 VERDICTS = ("fail", "warn", "unknown")  # worst first; ok is counted only
+#: Shown if they are there: a report is read without them too.
+UNCHECKED = ("reason", "exit_code", "missing_ranks", "blamed_nodes")
 FINDINGS_MOST = 200
 ODD_MOST = 50
 TABLE_MOST = 5000  # nodes with --all
@@ -60,7 +62,7 @@ def report_page(report: Report, path: Path, remark: str, *, every_node: bool) ->
         "report": report,
         "step": report["step"]["name"],
         "outcome": report["outcome"],
-        "reason": report.get("reason", "none"),
+        **{name: text(report.get(name)) for name in UNCHECKED},
         "first": said[0],
         "said": [line for line in said[1:LINES_MOST] if not NEXT.match(line)],
         "next": commands(said),
@@ -115,7 +117,7 @@ def row(node: Node, late: float | None) -> dict[str, Any]:
         "missing": arrival.ranks_text(arrival.missing(node)),
         "address": text(node.get("address")),
         "clock": signed(node.get("clock_offset_s")),
-        "health": text((node.get("health") or {}).get("verdict")) or "not told",
+        "health": text(part(node.get("health")).get("verdict")) or "not told",
         "detail": detail(node),
     }
 
@@ -129,6 +131,11 @@ def signed(value: object) -> str:
     """How far a clock is off; nothing if it is not known."""
     known = isinstance(value, (int, float)) and not isinstance(value, bool)
     return f"{value:+.3f} s" if known else ""
+
+
+def part(value: object) -> dict[str, Any]:
+    """An object of a part that is not checked; an empty one if it is none."""
+    return value if isinstance(value, dict) else {}
 
 
 def text(value: object) -> str:
@@ -171,10 +178,8 @@ def of_record(one: dict[str, Any], node: str) -> Finding:
 
 def health_counts(report: Report) -> dict[str, Any]:
     """Count GPUs by verdict, and nodes that told nothing."""
-    health = report.get("health")
-    health = health if isinstance(health, dict) else {}
-    gpus = health.get("gpus")
-    gpus = gpus if isinstance(gpus, dict) else {}
+    health = part(report.get("health"))
+    gpus = part(health.get("gpus"))
     odd = health.get("odd")
     silent = sum(not isinstance(node.get("health"), dict) for node in report["nodes"])
     return {

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 MOST = 2000  # characters of one text: a line that is worth reading is shorter
 MARKS_MOST = 3  # combining marks on one letter; more would cover the lines around
+SENSIBLE = 1e15  # no time or value comes near: bytes of memory, seconds since 1970
 #: Controls, formats such as the reversal of direction, surrogates, private use, not
 #: assigned, line and paragraph separators.
 UNFIT = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -35,6 +36,12 @@ def cut(text: str, most: int) -> str:
 def pictured(char: str) -> str:
     """A character that must not act, by its number: ‹U+202E›."""
     return " " if char == "\t" else f"‹U+{ord(char):04X}›"
+
+
+def known(value: float | None) -> float | None:
+    """Give a number that can be drawn; None for what no clock or gauge tells."""
+    fine = value is not None and abs(value) < SENSIBLE  # a NaN is not
+    return value if fine else None
 
 
 def utc(time: float | None, form: str = "%Y-%m-%d %H:%M:%S") -> str:

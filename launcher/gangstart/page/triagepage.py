@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gangstart.page import chart, render, timeline
-from gangstart.page.text import since_text, utc
+from gangstart.page.text import known, since_text, utc
 
 #: What a confidence means, as docs/triage.schema.json has it.
 MEANING = {
@@ -21,6 +21,7 @@ ITEMS_MOST = 200  # of one list; rules give a few dozen
 
 def triage_page(answer: dict[str, Any]) -> str:
     """Make the page of an answer."""
+    answer = drawable(answer)
     axis, chart_axis = timeline.spans(answer)
     lists = ("evidence", "secondary", "ruled_out", "missing", "next", "sources")
     short = {name: answer[name][:ITEMS_MOST] for name in lists}
@@ -41,6 +42,24 @@ def triage_page(answer: dict[str, Any]) -> str:
         "failed": answer["root_cause"] != "NO_FAILURE",
     }
     return render.page("triage.html", values)
+
+
+def drawable(answer: dict[str, Any]) -> dict[str, Any]:
+    """Give the same answer without times and values that no picture has a place for."""
+    moments = [one | {"time": known(one["time"])} for one in answer["timeline"]]
+    told = [one | {"samples": points(one["samples"])} for one in answer["series"]]
+    for one in told:
+        others = one["others"]
+        one["others"] = others and others | {"median": points(others["median"])}
+    run = answer["run"]
+    if run is not None:
+        run = run | {"start": known(run["start"]), "end": known(run["end"])}
+    return answer | {"timeline": moments, "series": told, "run": run}
+
+
+def points(pairs: list[list[float]]) -> list[list[float]]:
+    """Pairs of a time and a value that can be drawn, those that are pairs of these."""
+    return [pair for pair in pairs if None not in (known(pair[0]), known(pair[1]))]
 
 
 def clock(moments: list[dict[str, Any]]) -> str:
