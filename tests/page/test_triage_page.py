@@ -171,6 +171,23 @@ def test_every_text_can_be_read_in_light_and_dark(
     assert view.run(browser.LOW_CONTRAST) == []
 
 
+def test_it_fits_a_telephone(chrome: webdriver.Chrome, hostile: Path) -> None:
+    view = browser.View(chrome)
+    size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    view.devtools("Emulation.setDeviceMetricsOverride", **size)
+    try:
+        browser.shown(chrome, hostile)
+        wide = view.run("return document.documentElement.scrollWidth")
+        line = view.run(
+            "return document.querySelector('#timeline td:last-child')"
+            ".getBoundingClientRect().width"
+        )
+    finally:
+        view.devtools("Emulation.clearDeviceMetricsOverride")
+    assert wide == 390  # only the pictures are moved sideways, in a box of their own
+    assert line > 300
+
+
 def test_what_is_selected_is_what_can_be_typed(
     chrome: webdriver.Chrome, hostile: Path
 ) -> None:
