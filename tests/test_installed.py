@@ -79,6 +79,14 @@ def installed(wheel: Path, place: Path) -> Path:
     return place / "venv" / "bin" / "gangstart"
 
 
+def test_a_wheel_holds_the_templates_of_the_pages(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    folder = ROOT / "launcher" / "gangstart" / "page" / "templates"
+    wanted = {f"gangstart/page/templates/{path.name}" for path in folder.iterdir()}
+    assert len(wanted) > 3
+    assert wanted - names == set()
+
+
 def test_a_wheel_holds_a_plugin_for_every_line_and_their_sources(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     wanted = {f"gangstart/plugins/{line.file_name}" for line in LINES}

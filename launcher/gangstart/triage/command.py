@@ -13,6 +13,7 @@ from rich.text import Text
 
 from gangstart import job, report_find
 from gangstart.errors import GangstartError
+from gangstart.page import write
 from gangstart.triage import byjob, offline, story
 from gangstart.triage.answer import answer
 from gangstart.triage.judge import judge
@@ -105,6 +106,12 @@ def parser() -> Parser:
         help="the start report (start.json): which rank ran where, clocks",
     )
     made.add_argument("--json", action="store_true", help="docs/triage.schema.json")
+    made.add_argument(
+        "--html",
+        metavar="FILE",
+        help="also write one page with pictures that needs no network; - is standard "
+        "output, and nothing else is printed",
+    )
     return made
 
 
@@ -139,12 +146,23 @@ def main(argv: list[str]) -> int:
             "--sacct-json FILE or --report start.json (see gangstart triage --help)",
             exit_code=2,
         )
-    verdict = ask_all(options) if options.of else look(options)
+    if options.html is not None:
+        write.check("triage", options.html, json=options.json)
+    tell(ask_all(options) if options.of else look(options), options)
+    return 0
+
+
+def tell(verdict: Verdict, options: Namespace) -> None:
+    """Print the verdict, and write its page."""
     if options.json:
         sys.stdout.write(json.dumps(answer(verdict), ensure_ascii=True) + "\n")
-    else:
+    elif options.html != write.STDOUT:
         show(verdict)
-    return 0
+    if options.html is not None:
+        from gangstart.page import triagepage  # noqa: PLC0415 - templates are slow
+
+        page = triagepage.triage_page(answer(verdict))
+        write.write("triage", options.html, page)
 
 
 def ask_all(options: Namespace) -> Verdict:

@@ -28,6 +28,7 @@ from gangstart.triage.rule import (
     scheduler,
     wire,
 )
+from gangstart.triage.suspect import pictured
 from gangstart.triage.unknown import missing, ruled_series
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def judge(facts: Facts) -> Verdict:
     _ruled_out(facts, verdict, root, causes)
     _next(facts, verdict)
     verdict.timeline = timeline(facts, root, causes)
+    verdict.series = pictured(facts.trace.series, verdict)
     verdict.sources = list(facts.trace.sources)
     verdict.job = facts.trace.job
     return verdict
@@ -292,5 +294,7 @@ def timeline(facts: Facts, root: Cause, causes: list[Cause]) -> list[Moment]:
             continue
         told.add(key)
         name = who(event.rank, event.node) or event.place.source
-        made.append(Moment(event.time, name, event.text[:200], role, event.place))
+        said = event.text[:200]
+        where = (event.place, event.node, event.rank)
+        made.append(Moment(event.time, name, said, role, *where))
     return made[:40]

@@ -278,6 +278,17 @@ class Moment:
     what: str
     role: str  # initiating, cascade, teardown, context
     place: Place | None = None
+    node: str | None = None
+    rank: int | None = None
+
+
+@dataclass(frozen=True)
+class Pictured:
+    """A series of a suspect, thinned out, beside the median of the others' series."""
+
+    series: Series
+    others: int = 0  # how many the median is of
+    median: tuple[Sample, ...] = ()
 
 
 @dataclass
@@ -298,6 +309,7 @@ class Verdict:
     next: list[Command] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)  # what would settle it
     timeline: list[Moment] = field(default_factory=list)
+    series: list[Pictured] = field(default_factory=list)  # of the suspects
     sources: list[SourceState] = field(default_factory=list)
     job: Job | None = None
 

@@ -13,10 +13,17 @@ import urllib.parse
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from gangstart.page.triagepage import triage_page
+from gangstart.report_find import Places
+from gangstart.triage import byjob
+from gangstart.triage.answer import answer
+from gangstart.triage.judge import judge
 from gangstart.triage.model import Outcome, Series
 from gangstart.triage.source import prometheus
 from gangstart.triage.source.prometheus import Prometheus, Window
 from gangstart.triage.source.promhttp import Server
+from gangstart.triage.source.record import StepRecord
+from triage.test_byjob import MadeUp, record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -237,3 +244,26 @@ def test_another_path_is_not_prometheus(server: str) -> None:
 
     assert state.outcome is Outcome.UNREACHABLE
     assert "404" in state.detail or "405" in state.detail
+
+
+def test_what_it_has_of_the_suspect_reaches_the_answer_and_the_page(
+    server: str, tmp_path: Path
+) -> None:
+    when = {"submit": BEGIN, "start": float(BEGIN), "end": float(END)}
+    steps = (StepRecord("0", state="CANCELLED", nodes=("gn01", "gn02")),)
+    job = record(tmp_path, nodes=("gn01", "gn02"), state="TIMEOUT", steps=steps, **when)
+    places = Places(None, tmp_path / "run", [], [])
+    asked = byjob.Asked("7877", places, server=Server(server))
+
+    made = answer(judge(byjob.gather(asked, MadeUp([job]))))
+
+    assert (made["root_cause"], made["node"]) == ("THERMAL_STRAGGLER", "gn02")
+    drawn = {one["quantity"]: one for one in made["series"]}
+    assert drawn["sm_clock_mhz"]["device"] == "3"
+    assert [v for _, v in drawn["sm_clock_mhz"]["samples"]][-1] == 345
+    assert 'gpu="3"' in drawn["sm_clock_mhz"]["query"]
+    assert {v for _, v in drawn["gpu_power_w"]["others"]["median"]} == {690}
+    assert made["run"]["start"] == BEGIN
+    page = triage_page(made)
+    assert "gn02 GPU 3: 690 → 350 W (lowest 350, highest 690)" in page
+    assert "hardware thermal slowdown" in page
