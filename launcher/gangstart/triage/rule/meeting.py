@@ -144,10 +144,7 @@ def waiting(facts: Facts) -> list[Cause]:
     late = _rank0_alive(facts, events)
     if late:
         return [late]
-    waited = {e.rank for e in events if e.rank is not None}
-    absent = set(facts.world - waited)
-    few = absent and len(absent) <= max(1, len(facts.world) // 2)
-    named = sorted(absent) if few and waited else []
+    named = _absent(facts, events)
     nodes = {facts.node_of(rank) for rank in named}
     what = "ranks did not find each other in time"
     if named:
@@ -163,6 +160,17 @@ def waiting(facts: Facts) -> list[Cause]:
             what=what,
         )
     ]
+
+
+def _absent(facts: Facts, events: list[Event]) -> list[int]:
+    """Ranks that did not come: as a barrier lists them, else those that are silent."""
+    told = {rank for e in facts.of("absent_task") for rank in e.ranks}
+    if told:
+        return sorted(told)
+    waited = {e.rank for e in events if e.rank is not None}
+    silent = facts.world - waited
+    few = silent and len(silent) <= max(1, len(facts.world) // 2)
+    return sorted(silent) if few and waited else []
 
 
 def _rank0_alive(facts: Facts, events: list[Event]) -> Cause | None:

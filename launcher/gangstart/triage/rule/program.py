@@ -26,6 +26,7 @@ FOREIGN = re.compile(
     r"multiprocessing|concurrent|subprocess|jaxlib|xla|mpi4py|megatron|builtins)"
     r"[a-z]\w*\."
 )
+AGAIN = re.compile(r"Caught (\w+) in (?:DataLoader worker|replica|pin memory thread)")
 SIGNALS = {
     "Segmentation fault": "SIGSEGV",
     "Bus error": "SIGBUS",
@@ -115,7 +116,10 @@ def exceptions(facts: Facts) -> list[Cause]:
         "name_unknown",
     )
     made: dict[object, Cause] = {}
-    for event in facts.of(*kinds):
+    events = facts.of(*kinds)
+    for event in events:
+        if _raised_again(event, events):
+            continue
         if is_derived(event) or event.fields.get("exc") in {"Warning", "SystemExit"}:
             continue
         if not _counts(event):
@@ -126,6 +130,20 @@ def exceptions(facts: Facts) -> list[Cause]:
             continue
         made[key] = _exception(facts, event)
     return _gather_alike(facts, list(made.values()))
+
+
+def _raised_again(event: Event, events: list[Event]) -> bool:
+    """Whether torch raised a worker's exception again: the original follows.
+
+    torch._utils.ExceptionWrapper: "Caught NAME in DataLoader worker process 3."
+    """
+    found = AGAIN.match(event.fields.get("why", ""))
+    return found is not None and any(
+        other.rank == event.rank
+        and other.order > event.order
+        and other.fields.get("exc", "").endswith(found[1])
+        for other in events
+    )
 
 
 def _counts(event: Event) -> bool:

@@ -107,6 +107,12 @@ RENDEZVOUS = (
         "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
         "RENDEZVOUS_TIMEOUT",
     ),
+    Row(  # below the line above: the tasks that never came to the barrier
+        "absent_task",
+        ("/replica:",),
+        r"^/job:\w+/replica:\d+/task:(?P<ranks>\d+)$",
+        "/job:jax_worker/replica:0/task:3",
+    ),
     Row(
         "socket_timeout",
         ("Socket Timeout", "wait timeout after"),
