@@ -19,6 +19,7 @@ from gangstart.triage.model import (
 from gangstart.triage.past import offenders
 from gangstart.triage.relate import root_of
 from gangstart.triage.rule import (
+    checks,
     device,
     hardware,
     meeting,
@@ -28,13 +29,14 @@ from gangstart.triage.rule import (
     scheduler,
     wire,
 )
-from gangstart.triage.unknown import missing, ruled_series
+from gangstart.triage.unknown import missing, ruled_checks, ruled_series
 
 if TYPE_CHECKING:
     from gangstart.triage.model import Event
 
 RULES = (
     *hardware.RULES,
+    *checks.RULES,
     *device.RULES,
     *resource.RULES,
     *program.RULES,
@@ -44,6 +46,7 @@ RULES = (
     *scheduler.RULES,
 )
 EVIDENCE = 6
+BESIDE = 3  # of what checks found on the same node
 WASTED_S = 600.0  # less is what teardown takes
 FINE = {"COMPLETED", "RUNNING", "PENDING", "COMPLETING", ""}
 WENT_ON = "the program went on after it"
@@ -167,6 +170,7 @@ def _verdict(facts: Facts, root: Cause) -> Verdict:
         verdict.training_completed = completed or (
             root.code == "THERMAL_STRAGGLER" and (facts.state == "COMPLETED")
         )
+    verdict.evidence += beside(facts, root, node)
     for note in root.notes:
         verdict.evidence.append(Evidence(note, Place("triage"), quoted=False))
     if root.code == "UNKNOWN":
@@ -184,6 +188,15 @@ def evidence(events: list[Event]) -> list[Evidence]:
             Evidence(event.text, event.place, event.time, event.node, event.rank),
         )
     return list(made.values())[:EVIDENCE]
+
+
+def beside(facts: Facts, root: Cause, node: str | None) -> list[Evidence]:
+    """What checks of that node found, beside what the cause rests on already."""
+    told = {event.text for event in root.events}
+    seen = facts.of("check_drain", "check_change", "check_gpu", "check_other")
+    seen += facts.of("check_left", "check_shm", "check_ended")
+    found = [e for e in seen if node and e.node == node and e.text not in told]
+    return evidence(found)[:BESIDE]
 
 
 def _slurm_evidence(facts: Facts, verdict: Verdict) -> None:
@@ -242,7 +255,7 @@ def _ruled_out(
         elif root.code == "NO_FAILURE":
             why = f"the job ended well in spite of: {cause.what[:160]}"
             verdict.ruled_out.append(RuledOut(cause.code, why))
-    verdict.ruled_out += ruled_series(facts)
+    verdict.ruled_out += ruled_series(facts) + ruled_checks(facts, verdict)
     symptom = {c.code for c in verdict.secondary}
     if symptom & {"NCCL_TIMEOUT", "NET_SOCKET", "NCCL_INTERNAL"} and root.code not in {
         "NET_IB",

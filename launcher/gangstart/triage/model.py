@@ -215,6 +215,9 @@ class GpuUse:
     gpu: int
     used_mib: float | None = None
     pids: dict[int, float] = field(default_factory=dict)  # pid -> MiB
+    whose: dict[int, str] = field(default_factory=dict)  # pid -> program and ended job
+    place: Place | None = None  # the record that says it
+    time: float | None = None
 
 
 @dataclass

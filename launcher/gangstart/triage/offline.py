@@ -105,7 +105,9 @@ def read_report(path: Path, trace: Trace) -> None:
         GangstartError: it is not one.
 
     """
-    trace.layout = startreport.layout(report.parse(path.read_bytes(), path))
+    told = report.parse(path.read_bytes(), path)
+    trace.layout = startreport.layout(told)
+    trace.events += startreport.health(told, path)
     trace.sources.append(SourceState("start report", Outcome.USED, str(path)))
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gangstart.triage.model import RuledOut
+from gangstart.triage.rule.checks import MET
 
 if TYPE_CHECKING:
     from gangstart.triage.cause import Facts
+    from gangstart.triage.model import Verdict
 
 
 def missing(facts: Facts) -> list[str]:
@@ -32,6 +34,19 @@ def missing(facts: Facts) -> list[str]:
             "who sent the signal: slurmd's log of the node, dmesg, the shell history"
         )
     return made
+
+
+def ruled_checks(facts: Facts, verdict: Verdict) -> list[RuledOut]:
+    """GPUs that a check found after the job as they were before it."""
+    if not facts.of(*MET):
+        return []
+    same = {e.node for e in facts.of("check_same") if e.node}
+    worse = {e.node for e in facts.of("check_change") if e.node}
+    nodes = sorted(same - worse)
+    if verdict.node not in {None, *nodes} or not nodes:
+        return []
+    why = f"{', '.join(nodes[:8])}: a check found the GPUs after the job as before it"
+    return [RuledOut("GPU_HW", why)]
 
 
 def ruled_series(facts: Facts) -> list[RuledOut]:

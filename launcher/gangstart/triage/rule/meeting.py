@@ -31,6 +31,9 @@ def port_in_use(facts: Facts) -> list[Cause]:
         (e.fields[k] for e in events for k in ("port", "port2") if k in e.fields),
         master.rpartition(":")[2],
     )
+    left = [
+        e for e in facts.of("check_left") if port in e.fields.get("ports", "").split()
+    ]
     rank = first.rank if first.rank is not None else 0
     node = first.node or facts.node_of(rank) or master.partition(":")[0] or None
     return [
@@ -42,8 +45,8 @@ def port_in_use(facts: Facts) -> list[Cause]:
             rank,
             confidence=Confidence.PROVEN,
             what=f"port {port} is in use on {node or 'the node of rank 0'}: use "
-            "another "
-            "MASTER_PORT, or let srun --gang-start choose one",
+            "another MASTER_PORT, or let srun --gang-start choose one",
+            notes=[f"a check found who listens there: {e.text}" for e in left[:1]],
         )
     ]
 
