@@ -27,9 +27,10 @@ from gangstart.triage.rule import (
     program,
     resource,
     scheduler,
+    signals,
     wire,
 )
-from gangstart.triage.unknown import missing, ruled_checks, ruled_series
+from gangstart.triage.unknown import missing, ruled_checks, ruled_memory, ruled_series
 
 if TYPE_CHECKING:
     from gangstart.triage.model import Event
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 RULES = (
     *hardware.RULES,
     *checks.RULES,
+    *signals.RULES,
     *device.RULES,
     *resource.RULES,
     *program.RULES,
@@ -256,6 +258,7 @@ def _ruled_out(
             why = f"the job ended well in spite of: {cause.what[:160]}"
             verdict.ruled_out.append(RuledOut(cause.code, why))
     verdict.ruled_out += ruled_series(facts) + ruled_checks(facts, verdict)
+    verdict.ruled_out += ruled_memory(facts, root)
     symptom = {c.code for c in verdict.secondary}
     if symptom & {"NCCL_TIMEOUT", "NET_SOCKET", "NCCL_INTERNAL"} and root.code not in {
         "NET_IB",

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from gangstart.triage.model import RuledOut
 from gangstart.triage.rule.checks import MET
+from gangstart.triage.rule.signals import not_killed
 
 if TYPE_CHECKING:
-    from gangstart.triage.cause import Facts
+    from gangstart.triage.cause import Cause, Facts
     from gangstart.triage.model import Verdict
 
 
@@ -34,6 +35,20 @@ def missing(facts: Facts) -> list[str]:
             "who sent the signal: slurmd's log of the node, dmesg, the shell history"
         )
     return made
+
+
+def ruled_memory(facts: Facts, root: Cause) -> list[RuledOut]:
+    """Killed tasks on nodes whose kernel ended nothing for want of memory."""
+    killed = {
+        e.node
+        for e in facts.of("task_signal")
+        if e.node and e.fields.get("signal") == "Killed"
+    }
+    nodes = [] if root.code == "HOST_OOM" else not_killed(facts, killed)
+    if not nodes:
+        return []
+    why = f"{', '.join(nodes[:8])}: node_vmstat_oom_kill did not grow during the job"
+    return [RuledOut("HOST_OOM", why)]
 
 
 def ruled_checks(facts: Facts, verdict: Verdict) -> list[RuledOut]:

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     Told = Mapping[str, Any]
 
 MIB = 1 << 20
-COUNTS = {"warn", "fail"}
+COUNTS = ("warn", "fail")  # compared, not looked up: a value may be anything
 #: Findings that say that memory of a GPU is held by no job that runs.
-HELD = {"process", "memory_held"}
+HELD = ("process", "memory_held")
 DEVICE = re.compile(r"nvidia(\d+)$")
 #: Of one record; a node has 16 GPUs and a few hundred findings at most.
 MOST = 200
@@ -57,8 +57,12 @@ def events(
         found, held = record(one.node, one.told, place)
         made += found
         uses += held
-    late = [u for u in uses if None in (begun, u.time) or u.time >= begun - EARLY_S]
-    return made, late
+    return made, [use for use in uses if not before(use, begun)]
+
+
+def before(use: GpuUse, begun: float | None) -> bool:
+    """Whether it was before a run began, as far as both times are known."""
+    return begun is not None and use.time is not None and use.time < begun - EARLY_S
 
 
 def record(node: str, told: Told, place: Place) -> tuple[list[Event], list[GpuUse]]:
@@ -106,8 +110,9 @@ class Maker:
         """Remember where and when."""
         self.node, self.told, self.place = node, told, place
         at = told.get("time")
-        known = isinstance(at, (int, float)) and not isinstance(at, bool)
-        self.time = float(at) if known else None
+        self.time: float | None = None
+        if isinstance(at, (int, float)) and not isinstance(at, bool):
+            self.time = float(at)
         self.stage = clean(told.get("stage", ""))
 
     def make(self, kind: str, text: object, **fields: object) -> Event:
@@ -148,7 +153,7 @@ class Maker:
             text = "the GPUs are after the job as they were before it"
             yield self.make("check_same", text)
         sample = rows(part(part(self.told, "gpu"), "event"), "gpus")
-        places = {g["uuid"]: g.get("index") for g in sample if g.get("uuid")}
+        places = {clean(g["uuid"]): g.get("index") for g in sample if g.get("uuid")}
         for one in found:
             yield self.make(
                 "check_change",
@@ -156,7 +161,7 @@ class Maker:
                 reading=one.get("reading"),
                 change=one.get("kind"),
                 verdict=one["verdict"],
-                index=whole(places.get(one.get("uuid"))),
+                index=whole(places.get(clean(one.get("uuid", "")))),
                 pci=one.get("pci"),
                 after=one.get("after"),
                 gpus=len(sample),
@@ -215,7 +220,7 @@ class Maker:
         processes = rows(part(self.told, "leftovers"), "processes")
         left = {pid: p for p in processes if (pid := whole(p.get("pid"))) is not None}
         sample = part(part(self.told, "gpu"), "event")
-        held = {f.get("gpu") for f in rows(sample, "findings") if counts(f)}
+        held = [f.get("gpu") for f in rows(sample, "findings") if counts(f)]
         for gpu in rows(sample, "gpus"):
             index = whole(gpu.get("index"))
             if index is None:
