@@ -213,6 +213,7 @@ def triage(given: Json) -> Json:
             events, held = checks.record(node, told, place)
             trace.events += events
             trace.gpu_uses += held
+    trace.standings = {n: tuple(s) for n, s in (given.get("standings") or {}).items()}
     facts = attribute(trace, logs(given, trace))
     verdict = judge(facts)
     return {

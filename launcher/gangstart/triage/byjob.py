@@ -26,6 +26,7 @@ from gangstart.triage.source import (
     bypyslurm,
     checks,
     prometheus,
+    standing,
 )
 from gangstart.triage.source.commands import Commands
 from gangstart.triage.source.joined import FINE, LIVE
@@ -173,6 +174,7 @@ def gather(
         trace.events += startreport.health(report.told, report.path)
     _known(asked, told, kept.reports, trace)
     metrics = _metrics(asked, trace, end)
+    before = _standings(asked, trace, end)
     uid = told.records[0].uid if told.records else None
     total = sum(one.file.size for one in found)
     with bar(total + sum(path.stat().st_size for path in asked.logs)) as seen:
@@ -181,7 +183,23 @@ def gather(
         series, state = metrics.by(end + GRACE_S) or ([], _late("prometheus", asked))
         facts.trace.series += series
         facts.trace.sources.append(state)
+    if before is not None:
+        held, state = before.by(end + GRACE_S) or ({}, _late(standing.NAME, asked))
+        facts.trace.standings = held
+        facts.trace.sources.append(state)
     return facts
+
+
+def _standings(
+    asked: Asked, trace: Trace, end: float
+) -> Work[tuple[standing.Standings, SourceState]] | None:
+    """Begin to read how the nodes did before; None if no node is known."""
+    nodes = {*trace.job.nodes, *trace.layout.rank_node.values()}
+    if not nodes:
+        return None
+    left = max(end - time.monotonic(), GRACE_S)
+    begun = _begun(trace.job)
+    return Work(lambda: standing.ask(asked.places, nodes, begun, left))
 
 
 def _begun(job: Job) -> float | None:

@@ -31,6 +31,7 @@ from gangstart.triage.rule import (
     wire,
 )
 from gangstart.triage.unknown import missing, ruled_checks, ruled_memory, ruled_series
+from gangstart.triage.untimed import weigh
 
 if TYPE_CHECKING:
     from gangstart.triage.model import Event
@@ -48,6 +49,16 @@ RULES = (
     *scheduler.RULES,
 )
 EVIDENCE = 6
+#: Where nobody is named although somebody was waited for, history may name a suspect.
+UNNAMED = {
+    "UNKNOWN",
+    "NCCL_TIMEOUT",
+    "NCCL_FIRST_COLLECTIVE",
+    "BARRIER_TIMEOUT",
+    "RENDEZVOUS_TIMEOUT",
+    "NET_IB",
+    "NET_SOCKET",
+}
 BESIDE = 3  # of what checks found on the same node
 WASTED_S = 600.0  # less is what teardown takes
 FINE = {"COMPLETED", "RUNNING", "PENDING", "COMPLETING", ""}
@@ -69,6 +80,7 @@ def judge(facts: Facts) -> Verdict:
     """The verdict on a job."""
     causes = [cause for rule in RULES for cause in rule(facts)]
     for cause in causes:
+        weigh(facts, cause, causes)
         if cause.events and cause.code not in LASTING:
             survived = all(facts.survived(e) for e in cause.events)
             cause.noise = cause.noise or (survived and WENT_ON) or ""
@@ -178,7 +190,24 @@ def _verdict(facts: Facts, root: Cause) -> Verdict:
     if root.code == "UNKNOWN":
         verdict.missing = missing(facts)
     _slurm_evidence(facts, verdict)
+    _standing(facts, verdict)
     return verdict
+
+
+def _standing(facts: Facts, verdict: Verdict) -> None:
+    """What earlier starts hold against the node; a suspect where none is named."""
+    held = {n: told for n, told in facts.trace.standings.items() if n in facts.nodes}
+    place = Place("gangstart history")
+    for sentence in held.get(verdict.node or "", ())[:BESIDE]:
+        text = f"{verdict.node} in earlier jobs: {sentence}"
+        verdict.evidence.append(Evidence(text, place, node=verdict.node))
+    if verdict.node or verdict.code not in UNNAMED or len(held) != 1:
+        return
+    ((node, told),) = held.items()
+    text = f"a suspect, not proven: {node} in earlier jobs was {told[0]}"
+    verdict.evidence.append(Evidence(text, place, node=node))
+    why = f"{node} did badly in earlier jobs; that this job failed for it is not proven"
+    verdict.next.append(Command(f"sbatch --exclude={node} …", why))
 
 
 def evidence(events: list[Event]) -> list[Evidence]:

@@ -231,6 +231,8 @@ class Trace:
     series: list[Series] = field(default_factory=list)
     gpu_uses: list[GpuUse] = field(default_factory=list)
     history: list[PastJob] = field(default_factory=list)
+    # Node -> what gangstart history holds against it.
+    standings: dict[str, tuple[str, ...]] = field(default_factory=dict)
     sources: list[SourceState] = field(default_factory=list)
     log_end: float | None = None  # when the log was last written
 

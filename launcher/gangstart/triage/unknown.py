@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gangstart.triage.cause import MET
 from gangstart.triage.model import RuledOut
-from gangstart.triage.rule.checks import MET
 from gangstart.triage.rule.signals import not_killed
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gangstart.gpuxid import xid_info
-from gangstart.triage.cause import LINK, MACHINE, Cause, Facts
+from gangstart.triage.cause import ENDED, LINK, MACHINE, MET, WAITED, Cause, Facts
 from gangstart.triage.model import Confidence
 from gangstart.triage.rule.hardware import GROUP_CODES, XID_CODES, XID_TRACES
 
@@ -49,33 +49,7 @@ CODE_OF = {
     "driver": "NODE_SOFTWARE",
     "compute_mode": "GPU_BUSY",
 }
-#: What a program says that met a sick GPU.
-MET = (
-    "cuda_error",
-    "launch_failure",
-    "gpu_lost",
-    "gpu_ecc",
-    "gpu_nvlink",
-    "gpu_busy",
-    "no_gpu",
-    "nvml_failed",
-    "nccl_unhandled_cuda",
-    "nccl_cuda",
-    "illegal_access",
-    "fabric",
-)
-#: What everybody says who waited for it, or was not let start.
-WAITED = (
-    "nccl_watchdog",
-    "nccl_heartbeat",
-    "nccl_internal",
-    "nccl_system",
-    "nccl_remote",
-    "node_failure",
-)
 REFUSED = ("gang_refused", "prolog_failed")
-#: The job went on until somebody ended it: a node's state is no reason then.
-ENDED = {"COMPLETED", "TIMEOUT", "CANCELLED", "PREEMPTED", "DEADLINE"}
 UNFIT = "a check found it, but nothing in the job points to it"
 
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gangstart.triage import series
-from gangstart.triage.cause import LINK, MACHINE, Cause, Facts
+from gangstart.triage.cause import LINK, MACHINE, MET, WAITED, Cause, Facts
 from gangstart.triage.model import Confidence, Event, Place
-from gangstart.triage.rule.checks import MET, WAITED
 
 if TYPE_CHECKING:
     from gangstart.triage.series import Grown
