@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from gangstart.triage.model import Verdict
 
 
+KILLED = 137  # 128 + SIGKILL, as shells count
+
+
 def missing(facts: Facts) -> list[str]:
     """What to bring so that the next look can decide."""
     trace = facts.trace
@@ -30,6 +33,13 @@ def missing(facts: Facts) -> list[str]:
         made.append("Prometheus: GPU clocks, power, memory around the end")
     if facts.attempt is None:
         made.append("Slurm's accounting (sacct): state and exit codes of the steps")
+    codes = {facts.attempt.exit_code} if facts.attempt else set()
+    codes |= {e.number("exit") for e in facts.of("task_exit")}
+    if KILLED in codes:
+        made.append(
+            f"who sent SIGKILL: exit code {KILLED} is what a shell makes of it, and "
+            "that is all that is known; most often the kernel for want of memory"
+        )
     if facts.of("task_signal"):
         made.append(
             "who sent the signal: slurmd's log of the node, dmesg, the shell history"
