@@ -256,6 +256,8 @@ def crashes(facts: Facts) -> list[Cause]:
     events.sort(key=lambda e: e.order)
     named = [e for e in events if e.rank is not None or len(e.ranks) == 1] or events
     node, rank = facts.where(named)
+    if node is None and rank is None:
+        node, rank = facts.where(facts.of("mpirun_ended"))
     if node is None:
         node, _ = facts.where(facts.of("mpi_bad_exit"))
     return [
@@ -282,8 +284,10 @@ def _crash_accounted(facts: Facts) -> list[Cause]:
     if not signals & CRASH_SIGNALS and not codes & set(CRASH_EXITS):
         return []
     what = "a process died of a segmentation fault or the like, says Slurm's accounting"
-    node = facts.nodes[0] if len(facts.nodes) == 1 else None
-    return [Cause("SEGFAULT", PROGRAM, [], node, what=what)]
+    told = facts.of("mpirun_ended")
+    node, rank = facts.where(told)
+    node = node or (facts.nodes[0] if len(facts.nodes) == 1 else None)
+    return [Cause("SEGFAULT", PROGRAM, told, node, rank, what=what)]
 
 
 def _crash(event: Event) -> bool:

@@ -35,7 +35,7 @@ def infiniband(facts: Facts) -> list[Cause]:
     """InfiniBand or RoCE: a port, a cable, a peer that no longer answers."""
     links = [e for e in facts.of("ib_link") if not is_stale(facts, e)]
     links = [e for e in links if not facts.nodes or e.node in {None, *facts.nodes}]
-    talk = facts.of("ib_completion", "ib_event", "ib_call")
+    talk = facts.of("ib_completion", "ofi_completion", "ib_event", "ib_call")
     ports = _grown(facts)
     counters: dict[str, float] = {}
     for one in ports:

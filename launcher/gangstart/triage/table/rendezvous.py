@@ -203,6 +203,13 @@ RENDEZVOUS = (
         "mpirun noticed that process rank 3 with PID 1234 on node gn02 exited on "
         "signal 11 (Segmentation fault).",
     ),
+    Row(  # PRRTE ends its line before the signal
+        "mpirun_ended",
+        ("prterun noticed", "mpirun noticed", "prun noticed"),
+        r"process rank (?P<rank>\d+) with PID \S+ on node (?P<node>[\w.-]+) exited "
+        r"on$",
+        "prterun noticed that process rank 3 with PID 44120 on node gn02 exited on",
+    ),
     Row(
         "mpi_bad_exit",
         ("EXIT CODE: ", "exited with non-zero status", "RUNNING AT "),
