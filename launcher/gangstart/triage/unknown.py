@@ -33,8 +33,8 @@ def missing(facts: Facts) -> list[str]:
         made.append("Prometheus: GPU clocks, power, memory around the end")
     if facts.attempt is None:
         made.append("Slurm's accounting (sacct): state and exit codes of the steps")
-    codes = {facts.attempt.exit_code} if facts.attempt else set()
-    codes |= {e.number("exit") for e in facts.of("task_exit")}
+    codes = [event.number("exit") for event in facts.of("task_exit")]
+    codes += [facts.attempt.exit_code] if facts.attempt else []
     if KILLED in codes:
         made.append(
             f"who sent SIGKILL: exit code {KILLED} is what a shell makes of it, and "
