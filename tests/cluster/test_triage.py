@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import slurmroot
 from cluster.fakegpus import Gpus
 from cluster.gang import Gang, until
 from cluster.test_library import PATHS, python_of
@@ -262,6 +263,8 @@ def test_a_node_that_is_lost(site: Gang) -> None:
 
 
 def test_a_time_limit(site: Gang) -> None:
+    if slurmroot.own():
+        pytest.skip("tests/triage/test_byjob_live.py waits for one already")
     job = submitted(site, "echo step 1; exec sleep 300", "-N1", "--time=1")
     # Slurm looks at limits only now and then.
     ended(site, job, "TIMEOUT", 200)
