@@ -61,17 +61,19 @@ def levels(facts: Facts, quantity: str, begin: float, end: float) -> dict[str, f
     """How high a gauge of each GPU of the job was over a span.
 
     A GPU is the job's where its node has one rank for each, or where it was not idle
-    earlier in the run; others on a shared node are left out.
+    earlier in the run; others on a shared node are left out. Where nobody is known to
+    have waited, only a GPU that worked earlier can have stopped.
     """
     told = series.told(facts, quantity)
     now = series.level(told, begin, end)
     start, _ = series.span(facts)
     before = series.level(told, start, begin)
     least = IDLE if quantity == "gpu_util" else min(now.values(), default=0.0) * 1.5
+    sure = bool(facts.of("nccl_watchdog"))  # that ranks waited: one may never have run
     return {
         key: value
         for key, value in now.items()
-        if fits(facts, key) or before.get(key, 0.0) > least
+        if (sure and fits(facts, key)) or before.get(key, 0.0) > least
     }
 
 
