@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import http.client
 import shutil
 import socket
 import ssl
@@ -87,9 +89,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     try:
         made = Site(folder, port)
         end = time.monotonic() + 60
-        while not listens(made, port):
+        while not ready(made, port):
             assert process.poll() is None, (folder / "log").read_text()[-2000:]
-            assert time.monotonic() < end, "Prometheus does not listen"
+            assert time.monotonic() < end, "Prometheus is not ready"
             time.sleep(0.05)
         yield made
     finally:
@@ -97,16 +99,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         process.wait(30)
 
 
-def listens(site: Site, port: int) -> bool:
+def ready(site: Site, port: int) -> bool:
+    """One plain request, without the code that is tested."""
     context = ssl.create_default_context(cafile=site.ca)
+    pair = base64.b64encode(f"reader:{PASSWORD}".encode()).decode()
+    link = http.client.HTTPSConnection("localhost", port, timeout=30, context=context)
     try:
-        with (
-            socket.create_connection(("127.0.0.1", port), 5) as link,
-            context.wrap_socket(link, server_hostname="localhost"),
-        ):
-            return True
+        link.request("GET", "/-/ready", headers={"Authorization": f"Basic {pair}"})
+        return link.getresponse().status == http.HTTPStatus.OK
     except OSError:
         return False
+    finally:
+        link.close()
 
 
 def asked(server: Server) -> tuple[Outcome, str]:
