@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,10 +24,9 @@ from history.historysite import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gangstart.report_find import Places
 
+NOBODY = 65534
 FOUR: dict[str, float | None] = {"n1": 1.0, "n2": 1.1, "n3": 0.9, "n4": 1.0}
 LATE = FOUR | {"n4": 6.0}
 
@@ -207,11 +208,26 @@ HOSTILE = {
 def test_a_broken_report_is_counted_told_and_passed_over(at: Places, kind: str) -> None:
     keep(at, report("2.0", FOUR))
     assert at.archive is not None
-    path = put(at.archive / "1.0" / "start.json", HOSTILE[kind])
+    path = keep(at, report("1.0", FOUR))
+    path.write_text(HOSTILE[kind])
     told = history.collect(at)
     assert (told.reading.starts, told.reading.broken) == (1, 1)
     assert str(path) in told.reading.examples[0]
     assert "\x1b" not in told.reading.examples[0]
+
+
+def test_a_user_who_names_nodes_without_end_keeps_no_real_one_out(at: Places) -> None:
+    for job in range(1, 8):
+        keep(at, report(f"{job}.0", LATE))
+    names: dict[str, float | None] = {f"x{number}": 1.0 for number in range(5000)}
+    forged = report("99.0", FOUR | names)
+    forged["nodes"] = forged["nodes"][:4]
+    path = keep(at, forged)
+    put(path, report("99.0", FOUR | names))
+    told = history.collect(at)
+    assert [one.name for one in told.nodes] == ["n4", "n1", "n2", "n3"]
+    assert [one.jobs for one in told.nodes] == [8] * 4
+    assert [one.late.jobs for one in told.nodes] == [7] * 4, "nor does it vote"
 
 
 def test_what_is_no_file_is_not_waited_for(at: Places) -> None:
@@ -257,32 +273,34 @@ def test_an_event_of_any_form_breaks_nothing(at: Places, event: Any) -> None:  #
     assert all(one.findings == () for one in told.nodes)
 
 
-def test_what_must_not_be_read_is_said(at: Places, monkeypatch: Any) -> None:  # noqa: ANN401
-    keep(at, report("1.0", FOUR))
-    closed = keep(at, report("2.0", FOUR))
-    real_open, real_scan = os.open, type(closed).iterdir
-    shut = at.spool
-
-    def opened(path: Any, *rest: Any, **named: Any) -> int:  # noqa: ANN401
-        if path == closed:
-            raise PermissionError(13, "Permission denied", str(path))
-        return real_open(path, *rest, **named)
-
-    def listed(path: Path) -> Any:  # noqa: ANN401
-        if path == shut:
-            raise PermissionError(13, "Permission denied", str(path))
-        return real_scan(path)
-
-    monkeypatch.setattr(os, "open", opened)
-    monkeypatch.setattr(type(closed), "iterdir", listed)
-    told = history.collect(at)
-    assert (told.reading.starts, told.reading.unreadable, told.reading.broken) == (
-        1,
-        2,
-        0,
-    )
-    assert any(str(closed) in one for one in told.reading.examples)
-    assert f"{shut}: Permission denied" in told.reading.examples
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
+def test_a_user_reads_what_that_user_may_and_is_told_of_the_rest() -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        root = Path(folder)
+        root.chmod(0o755)
+        at = places(root)
+        for job in range(1, 6):
+            keep(at, report(f"{job}.0", FOUR))
+        events = keep_checks(at, 3, "n1", [check("node", T0)])
+        assert at.archive is not None
+        shut = {
+            at.archive / "1.0" / "start.json": 0o600,
+            at.archive / "2.0": 0o700,
+            events: 0o600,
+            at.spool: 0o700,
+        }
+        for path, mode in shut.items():
+            path.chmod(mode)
+        os.seteuid(NOBODY)
+        try:
+            told = history.collect(at).reading
+        finally:
+            os.seteuid(0)
+        assert (told.starts, told.checks) == (3, 0)
+        assert (told.unreadable, told.broken) == (4, 0)
+        for path in shut:
+            assert any(str(path) in one for one in told.examples)
+        assert history.collect(at._replace(denied=[])).reading.unreadable == 0
 
 
 def test_a_deadline_leaves_out_the_oldest_and_says_so(at: Places) -> None:
