@@ -122,9 +122,27 @@ def test_a_start_without_a_program_on_one_node_is_the_nodes_lack(site: Gang) -> 
     assert source(told, "archive")[0] == "used"
 
 
-def test_a_task_that_ends_before_the_start_is_the_cause_not_the_refusal(
-    site: Gang,
+def test_a_rank_that_another_plugin_holds_is_named_with_the_reason(
+    site: Gang, saboteur: str
 ) -> None:
+    held = "hold=/nonexistent/never"
+    script = (
+        f"export SABOTEUR_HOOK=task_init SABOTEUR_WHO=,2, SABOTEUR_DOES={held}\n"
+        "srun -N4 -n4 --gang-start=3 hostname"
+    )
+    with site.plugstack(saboteur, "{ours}"):
+        job = submitted(site, script, "-N4", "-n4")
+        ended(site, job, "FAILED")
+
+    told = why(site, job)
+
+    assert (told["root_cause"], told["rank"]) == ("BARRIER_TIMEOUT", 2), told
+    assert told["node"] == "n3"
+    assert "saboteur" in told["sentence"]
+    assert told["confidence"] == "likely"
+
+
+def test_a_traceback_of_one_rank_is_the_cause_of_the_end_of_all(site: Gang) -> None:
     script = site.folder / "early.py"
     script.write_text("import os\nraise RuntimeError('no licence for this site')\n")
     wrap = f"[ $SLURM_PROCID != 2 ] || exec /usr/bin/python3 {script}; sleep 60"
