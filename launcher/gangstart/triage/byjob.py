@@ -19,7 +19,15 @@ from gangstart.errors import GangstartError
 from gangstart.triage import offline, startreport
 from gangstart.triage.attribute import attribute
 from gangstart.triage.model import Outcome, SourceState, Trace
-from gangstart.triage.source import archive, ask, bounded, bypyslurm, prometheus
+from gangstart.triage.source import (
+    archive,
+    ask,
+    bounded,
+    bypyslurm,
+    checks,
+    prometheus,
+    standing,
+)
 from gangstart.triage.source.commands import Commands
 from gangstart.triage.source.joined import FINE, LIVE
 from gangstart.triage.source.peek import Peeker, PeekError
@@ -160,10 +168,13 @@ def gather(
     if told.remark:
         trace.sources.append(SourceState("runs", Outcome.USED, told.remark))
     report = chosen(kept.reports, job, asked.step)
+    trace.events, trace.gpu_uses = checks.events(kept.events, _begun(job))
     if report is not None:
         trace.layout = startreport.layout(report.told)
+        trace.events += startreport.health(report.told, report.path)
     _known(asked, told, kept.reports, trace)
     metrics = _metrics(asked, trace, end)
+    before = _standings(asked, trace, end)
     uid = told.records[0].uid if told.records else None
     total = sum(one.file.size for one in found)
     with bar(total + sum(path.stat().st_size for path in asked.logs)) as seen:
@@ -172,7 +183,28 @@ def gather(
         series, state = metrics.by(end + GRACE_S) or ([], _late("prometheus", asked))
         facts.trace.series += series
         facts.trace.sources.append(state)
+    if before is not None:
+        held, state = before.by(end + GRACE_S) or ({}, _late(standing.NAME, asked))
+        facts.trace.standings = held
+        facts.trace.sources.append(state)
     return facts
+
+
+def _standings(
+    asked: Asked, trace: Trace, end: float
+) -> Work[tuple[standing.Standings, SourceState]] | None:
+    """Begin to read how the nodes did before; None if no node is known."""
+    nodes = {*trace.job.nodes, *trace.layout.rank_node.values()}
+    if not nodes:
+        return None
+    left = max(end - time.monotonic(), GRACE_S)
+    begun = _begun(trace.job)
+    return Work(lambda: standing.ask(asked.places, nodes, begun, left))
+
+
+def _begun(job: Job) -> float | None:
+    """When the last run began."""
+    return job.attempts[-1].start if job.attempts else None
 
 
 def _late(name: str, asked: Asked) -> SourceState:
@@ -305,7 +337,8 @@ def _read(
         if time.monotonic() > asked.end:
             raise offline.EnoughError
 
-    mine = replace(trace, sources=[])
+    # The reader aligns events in place: what is left behind keeps its own.
+    mine = replace(trace, sources=[], events=[replace(e) for e in trace.events])
 
     def work() -> Facts:
         with contextlib.closing(files):
@@ -314,8 +347,7 @@ def _read(
 
     facts = Work(work).by(asked.end + GRACE_S)
     if facts is None:
-        untouched = Trace(trace.job, trace.layout, nodes=trace.nodes)
-        untouched.history, untouched.sources = trace.history, trace.sources
+        untouched = replace(trace, series=[])
         trace.sources.append(_late("logs", asked))
         return attribute(untouched, [])
     facts.trace.sources[:0] = trace.sources

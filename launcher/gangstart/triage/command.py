@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from gangstart import job, report_find
+from gangstart import report_find
 from gangstart.errors import GangstartError
 from gangstart.page import write
 from gangstart.triage import byjob, offline, story
 from gangstart.triage.answer import answer
 from gangstart.triage.judge import judge
 from gangstart.triage.model import Outcome, SourceState
-from gangstart.triage.source.promhttp import Server, check
+from gangstart.triage.source import promoptions
 from gangstart.triage.source.record import parse_wanted
 from gangstart.usage import Parser
 
@@ -64,18 +64,7 @@ def parser() -> Parser:
     )
     made.add_argument("--archive", metavar="DIR", help="where start reports are kept")
     made.add_argument("--spool", metavar="DIR", help="in place of /run/gangstart")
-    made.add_argument(
-        "--prometheus",
-        metavar="URL",
-        default=job.environ().get("GANGSTART_PROMETHEUS", ""),
-        help="ask it how nodes and GPUs were (else GANGSTART_PROMETHEUS)",
-    )
-    made.add_argument(
-        "--prometheus-token-file",
-        metavar="FILE",
-        default="",
-        help="a file that holds the bearer token Prometheus asks for, and nothing else",
-    )
+    promoptions.add(made)
     made.add_argument(
         "--log",
         metavar="PATH",
@@ -184,15 +173,12 @@ def ask_all(options: Namespace) -> Verdict:
             "seconds",
             exit_code=2,
         )
-    server = Server(options.prometheus, token_file=options.prometheus_token_file)
-    if options.prometheus:
-        check(server)
     asked = byjob.Asked(
         options.of,
         report_find.places(options.archive, options.spool),
         tuple(offline.log_files(options.log)),
         tuple(kernel_logs(options.kmsg)),
-        server if options.prometheus else None,
+        promoptions.server(options),
         options.deadline,
     )
     parse_wanted(options.of)

@@ -215,6 +215,9 @@ class GpuUse:
     gpu: int
     used_mib: float | None = None
     pids: dict[int, float] = field(default_factory=dict)  # pid -> MiB
+    whose: dict[int, str] = field(default_factory=dict)  # pid -> program and ended job
+    place: Place | None = None  # the record that says it
+    time: float | None = None
 
 
 @dataclass
@@ -228,6 +231,8 @@ class Trace:
     series: list[Series] = field(default_factory=list)
     gpu_uses: list[GpuUse] = field(default_factory=list)
     history: list[PastJob] = field(default_factory=list)
+    # Node -> what gangstart history holds against it.
+    standings: dict[str, tuple[str, ...]] = field(default_factory=dict)
     sources: list[SourceState] = field(default_factory=list)
     log_end: float | None = None  # when the log was last written
 
