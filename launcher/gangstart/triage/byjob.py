@@ -63,6 +63,11 @@ class Asked:
         return self.begun + self.deadline_s
 
     @property
+    def number(self) -> int:
+        """Its number: of an array or a heterogeneous job the first one."""
+        return parse_wanted(self.text).number
+
+    @property
     def step(self) -> int | None:
         """Number of the step that was named."""
         step = self.text.partition(".")[2]
@@ -230,7 +235,7 @@ def _archive(
     asked: Asked, told: ask.Told, end: float
 ) -> tuple[archive.Kept, SourceState]:
     """Start reports and events that gangstart itself has of the job."""
-    number = told.records[0].number if told.records else parse_wanted(asked.text).number
+    number = told.records[0].number if told.records else asked.number
     work = Work(lambda: archive.read(number, asked.places))
     return work.by(end) or (archive.Kept(), _late("archive", asked))
 

@@ -1,0 +1,86 @@
+"""``gangstart mcp``: the same answers for AI agents, over stdio."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from gangstart import job, report_find
+from gangstart.errors import GangstartError
+from gangstart.usage import Parser
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from gangstart.mcp.call import Site
+
+PACKAGE = "mcp"
+
+
+def parser() -> Parser:
+    """Build the command line of this verb."""
+    made = Parser(
+        prog="gangstart mcp",
+        description="Serve the Model Context Protocol on stdin and stdout: an AI agent "
+        "starts this and asks why a job ended, how its start went, how its nodes are, "
+        "what Prometheus says, and for lines of the job's logs. It only reads, as the "
+        "user who runs it, and ends when stdin does. Needs gangstart[mcp].",
+        epilog="How to register it: docs/agents.md.",
+    )
+    made.add_argument("--archive", metavar="DIR", help="where start reports are kept")
+    made.add_argument("--spool", metavar="DIR", help="in place of /run/gangstart")
+    made.add_argument(
+        "--prometheus",
+        metavar="URL",
+        default=job.environ().get("GANGSTART_PROMETHEUS", ""),
+        help="the only server that is asked for metrics (else GANGSTART_PROMETHEUS)",
+    )
+    made.add_argument(
+        "--prometheus-token-file",
+        metavar="FILE",
+        default="",
+        help="a file that holds the bearer token Prometheus asks for, and nothing else",
+    )
+    return made
+
+
+def main(argv: list[str]) -> int:
+    """Serve until stdin ends."""
+    options = parser().parse_args(argv)
+    try:
+        from gangstart.mcp import server  # noqa: PLC0415 - an extra, and slow to import
+    except ImportError as error:
+        raise GangstartError(lacking(error)) from error
+    return server.run(site_of(options))
+
+
+def lacking(error: ImportError) -> str:
+    """Say what to install."""
+    try:
+        has = f"{sys.executable} has {PACKAGE} {metadata.version(PACKAGE)}"
+    except metadata.PackageNotFoundError:
+        has = f"{sys.executable} has none"
+    return (
+        "mcp: this needs the MCP Python SDK (package mcp, 2.3 or newer of version 2), "
+        f"and {has} ({error.name or error} cannot be imported): "
+        "pip install 'gangstart[mcp]'"
+    )
+
+
+def site_of(options: Namespace) -> Site:
+    """What the options set for all calls.
+
+    Raises:
+        GangstartError: a folder or address that cannot be meant.
+
+    """
+    from gangstart.mcp.call import Site  # noqa: PLC0415 - not for --help
+    from gangstart.triage.source.promhttp import Server, check  # noqa: PLC0415
+
+    server = None
+    if options.prometheus:
+        server = Server(options.prometheus, token_file=options.prometheus_token_file)
+        check(server)
+    places = report_find.places(options.archive, options.spool)
+    return Site(places, server, options.spool or "")
