@@ -237,7 +237,7 @@ def cluster_of(path: Path) -> str:
     return match[1].decode(errors="replace") if match else ""
 
 
-def read(path: Path) -> bytes:
+def read(path: Path, most: int = FILE_BYTES) -> bytes:
     """Contents of a report; refuses what is no plain file of a sensible size."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -250,12 +250,12 @@ def read(path: Path) -> bytes:
         os.close(fd)
         raise GangstartError(f"report: {path} is not a plain file")
     with os.fdopen(fd, "rb") as file:
-        if info.st_size > FILE_BYTES:
+        if info.st_size > most:
             raise GangstartError(
                 f"report: {path} has {info.st_size >> 20} MiB, more than any start "
                 "report: is it the right file?"
             )
-        return file.read(FILE_BYTES)
+        return file.read(most)
 
 
 def places(

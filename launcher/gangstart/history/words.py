@@ -1,0 +1,117 @@
+"""Sentences about a node: what it is accused of, with the evidence. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gangstart.history.judge import Rates
+    from gangstart.history.model import Lateness, Node, Refusals, Seen, Share
+
+LEAST_SHOWN = 1e-12  # smaller is only said to be smaller
+REASONS = {
+    "timeout": "not ready in time",
+    "task_ended": "a task ended before the start",
+    "launch_failed": "it could not launch its tasks",
+    "node_lost": "its connection broke",
+    "master_unreachable": "it did not reach rank 0's node",
+    "health": "GPUs failed a check",
+    "ended_by_slurm": "Slurm ended the launch",
+}
+
+
+def sentences(node: Node, rates: Rates) -> tuple[str, ...]:
+    """What is held against a node, one sentence each."""
+    return (
+        *late_sentence(node.late, rates),
+        *refused_sentence(node.refused, rates),
+        *(finding_sentence(one, node) for one in node.findings if is_told(one)),
+    )
+
+
+def is_told(one: Seen) -> bool:
+    """Whether a finding is worth a sentence."""
+    return not one.of_jobs and (one.verdict == "fail" or not one.mended)
+
+
+def late_sentence(late: Lateness, rates: Rates) -> Iterator[str]:
+    """What is held against it for lateness."""
+    if late.standing not in {"worse", "mended"}:
+        return
+    yield (
+        f"late in {late.hits} of {late.jobs} jobs, by {late.late_median_s or 0:.1f} s "
+        f"in the median (late is {rates.late_s:g} s after the others' median; chance "
+        f"alone would give {late.expected:.1f}, {proof(late)}); worst "
+        f"{late.worst_s or 0:.1f} s in {late.worst_step}, last {day(late.last_at)}"
+        f"{users(late)}{mended(late)}"
+    )
+
+
+def refused_sentence(refused: Refusals, rates: Rates) -> Iterator[str]:
+    """What is held against it for refusals."""
+    if refused.standing not in {"worse", "mended"}:
+        return
+    why = ", ".join(
+        f"{REASONS.get(reason, reason)} {count} times"
+        if count > 1
+        else REASONS.get(reason, reason)
+        for reason, count in refused.reasons.items()
+    )
+    yield (
+        f"cause of a refused start in {refused.hits} of {refused.jobs} jobs: {why} "
+        f"({refused.low:.0%} to {refused.high:.0%}, the fleet has "
+        f"{rates.refused:.1%}; {proof(refused)}); last {day(refused.last_at)}, "
+        f"{refused.last_step}{users(refused)}{mended(refused)}"
+    )
+
+
+def finding_sentence(one: Seen, node: Node) -> str:
+    """What was found on it."""
+    since = f", not in the {one.since} looks since" if one.since else ""
+    return (
+        f"{one.verdict}: {one.check} in {one.jobs} of {node.looks} jobs that looked, "
+        f"last {day(one.last_at)}, job {one.last_job}{since}: {one.reason}"
+    )
+
+
+def proof(one: Share) -> str:
+    """P-value, corrected."""
+    if one.adjusted < LEAST_SHOWN:
+        return f"p < {LEAST_SHOWN:.0e}, corrected"
+    return f"p = {one.adjusted:.2g}, corrected"
+
+
+def users(one: Share) -> str:
+    """Say when a single user's jobs are all the evidence."""
+    return "; all of them one user's jobs" if one.users == 1 else ""
+
+
+def mended(one: Share) -> str:
+    """Say when it seems to be over."""
+    if one.standing == "mended":
+        return f"; mended: not in its last {one.since} jobs"
+    return f"; not in its last {one.since}" if one.since else ""
+
+
+def advice(node: Node) -> str:
+    """What to type next about a node that is accused now; "" else."""
+    if node.verdict != "fail":
+        return ""
+    failed = [one for one in node.findings if not one.of_jobs and not one.mended]
+    if any(one.verdict == "fail" for one in failed):
+        check = next(one.check for one in failed if one.verdict == "fail")
+        return f"gangstart check --explain {check.split()[0]}"
+    step = node.late.worst_step
+    if node.refused.standing == "worse":
+        step = node.refused.last_step
+    return f"gangstart report {step} --all"
+
+
+def day(at: float | None) -> str:
+    """Return a moment of this machine's clock, to the minute."""
+    if at is None:
+        return "-"
+    return f"{datetime.fromtimestamp(at, timezone.utc).astimezone():%Y-%m-%d %H:%M}"
