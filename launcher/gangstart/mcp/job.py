@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gangstart.mcp.call import Call
     from gangstart.triage.source.record import Record
 
-ANSWER_BYTES = 1 << 20
+ANSWER_BYTES = 1 << 18  # more is of no use to an agent
 
 
 def triage(call: Call) -> Answer:

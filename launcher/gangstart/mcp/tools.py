@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gangstart.mcp import health, job, lines, metric
+from gangstart.mcp import health, job, lines, metric, past
 from gangstart.triage.byjob import DEADLINE_S
 from gangstart.triage.source import metrics, prometheus, promql
 
@@ -124,6 +124,30 @@ TOOLS = (
         },
         "node_health",
         health.node_health,
+    ),
+    Tool(
+        "history",
+        "Which nodes fail again and again?",
+        "Nodes across all jobs, the worst first: how often each was late at a start, "
+        "had a start refused, and what checks found on it, with the statistics that "
+        "keep chance from accusing anybody.",
+        {
+            "nodes": NAMES | {"description": "Only these nodes; judged among all."},
+            "since": {
+                "description": "Starts and checks from then on: 7d, 12h, 2026-11-01, "
+                f"2026-11-01T08:00 (without it {past.SINCE}).",
+                "type": "string",
+                "maxLength": 40,
+            },
+            "until": {
+                "description": "Starts and checks before then, in the same forms.",
+                "type": "string",
+                "maxLength": 40,
+            },
+            "most": whole("So many nodes.", 1, NODES, past.MOST),
+        },
+        "history",
+        past.history,
     ),
     Tool(
         "query_metrics",
