@@ -47,6 +47,11 @@ COMMANDS = (
         "the start report of a step: who came when, and why it was refused",
     ),
     Command(
+        "history",
+        "gangstart.history.command:main",
+        "nodes across jobs: who is late, refused or found faulty beyond chance",
+    ),
+    Command(
         "triage",
         "gangstart.triage.command:main",
         "why a job ended, with proof and the next thing to type",

@@ -157,5 +157,6 @@ def check(
 def put(path: Path, told: object) -> Path:
     """Write a file and its folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(told if isinstance(told, str) else json.dumps(told))
+    text = told if isinstance(told, str) else json.dumps(told, separators=(",", ":"))
+    path.write_text(text)
     return path

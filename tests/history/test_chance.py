@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from fractions import Fraction
 from itertools import product
 from math import comb, prod
 
 import pytest
 from gangstart.history.chance import holm, tail, wilson
+from seeded import seeded
 
 
 def enumerated(chances: list[Fraction], hits: int) -> Fraction:
@@ -28,7 +28,7 @@ def enumerated(chances: list[Fraction], hits: int) -> Fraction:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_the_tail_is_that_of_all_outcomes_added_up(seed: int) -> None:
-    drawn = random.Random(seed)
+    drawn = seeded(seed)
     trials = drawn.randint(0, 9)
     nodes = [drawn.randint(1, 64) for _ in range(trials)]
     chances = [Fraction(drawn.randint(0, n), n) for n in nodes]

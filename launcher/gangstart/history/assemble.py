@@ -50,8 +50,8 @@ def collect(
     end = None if deadline_s is None else time.monotonic() + deadline_s
     source = Source(places, options.own_node, since)
     window = Window(since, until)
-    sums = Sums(cluster=places.cluster)
     index = source.index()
+    sums = Sums(cluster=places.cluster or source.cluster(index))
     note = ""
     for done, entries in enumerate(index.values()):
         if over := stop(end, deadline_s, sums):

@@ -65,7 +65,7 @@ def count(sums: Sums, files: JobFiles, window: Window, late_s: float) -> None:
     """Count one job."""
     starts = [one for one in files.starts if window.has(one.at)]
     if not sums.cluster and starts:
-        sums.cluster = max(starts, key=lambda one: one.at).cluster
+        sums.cluster = starts[0].cluster
     mine = [one for one in starts if one.cluster == sums.cluster]
     sums.others += len(starts) - len(mine)
     sums.copies += files.copies

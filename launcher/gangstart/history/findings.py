@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gangstart.history.start import Hit, hits
+from gangstart.history.start import TOLD, Hit, hits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ def hits_of(event: Mapping[str, Any]) -> list[Hit] | None:
     The hook's event has the record of the GPUs itself as ``gpu``, that of
     ``gangstart check`` has it inside, as ``gpu.event``.
     """
-    if event.get("verdict") not in {"ok", "warn", "fail"}:
+    if event.get("verdict") not in TOLD:
         return None
     return [*gpu_hits(event.get("gpu")), *hits(event.get("findings")), *changes(event)]
 

@@ -6,10 +6,11 @@ them, beside the user's own copies. One job is in memory at a time.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
+from collections import Counter
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from gangstart import report, report_find
@@ -19,13 +20,14 @@ from gangstart.errors import GangstartError
 from gangstart.history.start import Start, merged, start_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
     from gangstart.report_find import Places
 
 EXAMPLES = 5
+ASKED = 32  # reports that say which cluster this is
 STEPS_MOST = 256  # of one job: it has one vote
 #: The epilog copies no more of a file to the archive: spool.h, GS_PUBLISH_FILE_MAX.
 REPORT_BYTES = 1 << 26
@@ -183,10 +185,30 @@ class Source:
         name = told.get("node")
         return name if isinstance(name, str) else self.own_node
 
+    def cluster(self, index: Mapping[int, Sequence[Entry]]) -> str:
+        """Return the cluster that most of the newest reports here are of.
+
+        Reports say what some user's srun said, so none of them decides alone. The
+        user's own copies count only where there is nothing else.
+        """
+        for kinds in (("archive", "spool"), ("copy",)):
+            newest = (
+                path
+                for entries in index.values()
+                for kind, folder in entries
+                if kind in kinds
+                for path in self.reports(kind, folder)
+            )
+            named = Counter(map(report_find.cluster_of, islice(newest, ASKED)))
+            del named[""]
+            if named:
+                return named.most_common(1)[0][0]
+        return ""
+
     def denied(self) -> int:
         """Files and folders that must not be read; also tells some of them."""
-        with contextlib.suppress(IndexError):
-            while len(self.trouble.examples) < EXAMPLES:
-                folder = self.places.denied[len(self.trouble.examples)]
-                self.trouble.examples.append(f"{folder}: Permission denied")
-        return self.trouble.unreadable + len(self.places.denied)
+        told = [
+            f"{one}: Permission denied" for one in dict.fromkeys(self.places.denied)
+        ]
+        self.trouble.examples += told[: EXAMPLES - len(self.trouble.examples)]
+        return self.trouble.unreadable + len(told)

@@ -29,6 +29,7 @@ OF_JOBS = frozenset(
     | {f"leftover_{what}" for what in ("gpu", "process", "stuck", "port", "shm", "tmp")}
 )
 COUNTED = ("warn", "fail")
+TOLD = ("ok", *COUNTED)  # no sets: what is looked up may be of any type
 
 
 class Hit(NamedTuple):
@@ -136,7 +137,7 @@ def looks(nodes: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[Hit, 
 def is_look(record: Mapping[str, Any]) -> bool:
     """Whether a record tells of GPUs, bad or sound; a look in vain does not."""
     verdict = record.get("verdict")
-    return record.get("none") is not True and verdict in {"ok", "warn", "fail"}
+    return record.get("none") is not True and verdict in TOLD
 
 
 def hits(findings: object) -> Iterator[Hit]:

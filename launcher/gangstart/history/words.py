@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from gangstart.check.catalogue import everything
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -97,17 +99,40 @@ def mended(one: Share) -> str:
 
 
 def advice(node: Node) -> str:
-    """What to type next about a node that is accused now; "" else."""
+    """What to type next about a node that is accused now, most telling first; "" else.
+
+    To look comes before to act: the evidence is reports of users' starts.
+    """
     if node.verdict != "fail":
         return ""
-    failed = [one for one in node.findings if not one.of_jobs and not one.mended]
-    if any(one.verdict == "fail" for one in failed):
-        check = next(one.check for one in failed if one.verdict == "fail")
-        return f"gangstart check --explain {check.split()[0]}"
-    step = node.late.worst_step
-    if node.refused.standing == "worse":
-        step = node.refused.last_step
-    return f"gangstart report {step} --all"
+    steps = [
+        step
+        for share, step in (
+            (node.refused, node.refused.last_step),
+            (node.late, node.late.worst_step),
+        )
+        if share.standing == "worse"
+    ]
+    looks = [f"gangstart check --explain {check}" for check in failed_checks(node)]
+    return " · ".join(
+        [
+            *looks[:1],
+            *(f"gangstart report {step} --all" for step in dict.fromkeys(steps)),
+            f"scontrol show node {node.name}",
+            f"sbatch --exclude={node.name} …",
+        ]
+    )
+
+
+def failed_checks(node: Node) -> list[str]:
+    """Ids of checks that failed last, of those that can be explained."""
+    explained = {check.id for check in everything()}
+    found = (
+        one.check.partition(" ")[0]
+        for one in node.findings
+        if one.verdict == "fail" and not (one.of_jobs or one.mended)
+    )
+    return [check for check in found if check in explained]
 
 
 def day(at: float | None) -> str:
