@@ -144,7 +144,9 @@ class Agent:
 
     def call(self, name: str, **given: Any) -> CallToolResult:  # noqa: ANN401  JSON
         """Call a tool."""
-        return self.portal.call(self.session.call_tool, name, given)
+        done = self.portal.call(self.session.call_tool, name, given)
+        assert isinstance(done, CallToolResult)
+        return done
 
     def told(self, name: str, **given: Any) -> dict[str, Any]:  # noqa: ANN401  JSON
         """The answer of a call that is fine; the text says the same."""

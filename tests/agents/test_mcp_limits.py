@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
     from mcp_types import CallToolResult
 
+NOT_A_NUMBER = (
+    b'{"jsonrpc":"2.0","id":"nan","method":"tools/call","params":'
+    b'{"name":"triage","arguments":{"job":"7877","deadline_s":NaN}}}'
+)
 HELLO = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
@@ -242,6 +246,10 @@ def test_nonsense_is_answered_or_passed_over(site: Site) -> None:
             assert "error" in told
             told = line.answer()
         assert len(told["result"]["tools"]) == 6
+        line.send(NOT_A_NUMBER)
+        told = line.answer()
+        assert told["id"] == "nan"
+        assert "error" in told or told["result"]["isError"] is True
         assert line.process.stdin is not None
         line.process.stdin.close()
         line.process.stdin = None

@@ -341,6 +341,7 @@ def test_history_says_what_the_verb_says(site: Site, asked: Agent) -> None:
         ("triage", {"job": "99"}, "triage: nobody knows of a job 99 (scontrol"),
         ("triage", {"job": ["7877"]}, "triage: job: ['7877'] is not of type 'string'"),
         ("triage", {"job": "7", "deadline_s": 0}, "triage: deadline_s: 0 is less than"),
+        ("triage", {"job": 10**40}, "is not of type 'string'"),
         ("triage", {"job": "7", "log": "/x"}, "Additional properties are not allowed"),
         ("report", {"job": "99"}, "there is no start report of job 99: looked at"),
         ("report", {"job": "7877.9"}, "report: there is no start report of 7877.9"),

@@ -94,7 +94,7 @@ def need_job(text: str, told: ask.Told) -> None:
     if told.job is None:
         said = "; ".join(f"{one.name}: {one.detail}" for one in told.states)
         silent = any(one.outcome is Outcome.UNREACHABLE for one in told.states)
-        what = "it cannot be told whose" if silent else "nobody knows of a"
+        what = "Slurm cannot be asked about" if silent else "nobody knows of a"
         raise GangstartError(f"{what} job {text} ({said})")
 
 

@@ -52,7 +52,13 @@ def main(argv: list[str]) -> int:
         from gangstart.mcp import server  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
         raise GangstartError(lacking(error)) from error
-    return server.run(site_of(options))
+    site = site_of(options)
+    if sys.stdin.isatty():
+        sys.stderr.write(
+            "gangstart: mcp: an agent starts this and speaks its protocol (see "
+            "docs/agents.md); Ctrl-C ends it\n"
+        )
+    return server.run(site)
 
 
 def lacking(error: ImportError) -> str:

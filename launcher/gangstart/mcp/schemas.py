@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from gangstart.triage.model import Json
 
 SAID = 200
+NUMBERS = 10**10  # of jobs
 CHECK = "check.schema.json"
 
 
@@ -76,8 +78,12 @@ def take(tool: str, schema: Json, given: Mapping[str, Any]) -> Json:
     from jsonschema.exceptions import best_match  # noqa: PLC0415
 
     made = {key: value for key, value in given.items() if value is not None}
-    if type(made.get("job")) is int:
-        made["job"] = str(made["job"])
+    job = made.get("job")
+    if type(job) is int and 0 <= job < NUMBERS:
+        made["job"] = str(job)
+    for name, value in made.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise GangstartError(f"{tool}: {name}: {value} is no number", exit_code=2)
     error = best_match(Draft202012Validator(schema).iter_errors(made))
     if error is not None:
         raise GangstartError(f"{tool}: {sentence(error)}", exit_code=2)
