@@ -24,7 +24,6 @@
 
 #define CONNECT_MS 1000
 #define REACT_MS 1000
-#define AGAIN_US 5000000
 
 static struct entry {
     char name[256];
@@ -166,7 +165,10 @@ static void start(struct entry *entry)
     pthread_attr_destroy(&detached);
 }
 
-void gs_ask_node(const char *name, uint32_t job_id, uint32_t step_id)
+void gs_ask_node(const char *name,
+                 uint32_t job_id,
+                 uint32_t step_id,
+                 int64_t since_us)
 {
     struct entry *entry;
 
@@ -178,8 +180,7 @@ void gs_ask_node(const char *name, uint32_t job_id, uint32_t step_id)
         entry->job_id = job_id;
         entry->step_id = step_id;
     }
-    if (entry && !entry->busy
-        && (!entry->begun_us || gs_clock_now_us() > entry->begun_us + AGAIN_US))
+    if (entry && !entry->busy && (!entry->begun_us || entry->begun_us < since_us))
         start(entry);
     pthread_mutex_unlock(&lock);
 }

@@ -11,6 +11,7 @@
 #include "hostlist.h"
 
 #define WAITING_US 500000 /* between two updates of the waiting line */
+#define AGAIN_US 5000000  /* between two looks at a node that is missing */
 
 static void print(const char *text)
 {
@@ -70,16 +71,21 @@ void gs_srun_watch(void)
 {
     const struct gs_gang *gang = gs_srun.gang;
     int64_t now_us = gs_clock_now_us(), late_us = GS_LATE_US;
+    int64_t since_us = now_us - AGAIN_US, last_us;
     uint32_t asked = 0;
 
     if (gang->timeout_us / 4 < late_us)
         late_us = gang->timeout_us / 4;
     if (now_us < gs_srun.story.begun_us + late_us)
         return;
+    /* What a refusal tells is as fresh as it can be: the last look ends with the time. */
+    last_us = gs_srun.story.begun_us + gang->timeout_us - GS_ASK_TAKES_US;
+    if (now_us >= last_us && since_us < last_us)
+        since_us = last_us;
     for (uint32_t i = 0; i < gang->node_count && asked < GS_ASK_NODES; i++) {
         if (!is_missing(&gang->nodes[i]))
             continue;
-        gs_ask_node(gang->nodes[i].name, gang->job_id, gang->step_id);
+        gs_ask_node(gang->nodes[i].name, gang->job_id, gang->step_id, since_us);
         asked++;
     }
     if (isatty(STDERR_FILENO) && now_us > gs_srun.waiting_us + WAITING_US

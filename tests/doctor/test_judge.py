@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from gangstart import plugstack
-from gangstart.doctor import catalogue, facts, judge_files, judge_node, judge_site
+from gangstart.doctor import ask, catalogue, facts, judge_files, judge_node, judge_site
 from gangstart.doctor.facts import Facts
 from gangstart.doctor.outcome import findings, outcome
 from gangstart.doctor.scene import Scene
@@ -299,3 +299,25 @@ def test_everything_is_in_the_json() -> None:
     told = outcome(made, findings(made), 1.0)
     assert told["verdict"] == "ok"
     assert set(told["facts"]) == {"login", "n1", "n2", "n3"}
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ("idle", ""),
+        ("mix-", ""),
+        ("alloc$", ""),
+        ("idle~", "not asked: Slurm says it is idle~ (powered off)"),
+        ("idle#", "not asked: Slurm says it is idle# (being powered up)"),
+        ("idle%", "not asked: Slurm says it is idle% (being powered down)"),
+        ("mix*", "not asked: Slurm says it is mix* (does not respond)"),
+        ("idle^", "not asked: Slurm says it is idle^ (rebooting)"),
+        ("down*", "not asked: Slurm says it is down* (does not respond)"),
+        ("drain", "not asked: Slurm says it is drain"),
+    ],
+)
+def test_a_node_that_srun_would_wake_or_not_get_is_not_asked(
+    state: str, why: str
+) -> None:
+    assert ask.unfit(Node("n1", state), in_job=False) == why
+    assert ask.unfit(Node("n1", state), in_job=True) == ""

@@ -13,7 +13,7 @@ import pytest
 from repo import ROOT, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 DIST = ROOT / "dist"
 VERSION = re.findall(r'^version = "(.+)"$', text(ROOT / "pyproject.toml"), re.M)[0]
@@ -173,18 +173,83 @@ def test_the_rpm_packages_hold_what_they_should() -> None:
     assert configs == ["/etc/slurm/plugstack.conf.d/zz-gangstart.conf"]
 
 
-@pytest.mark.timeout(300)
-def test_the_rpm_for_nodes_installs_and_leaves_nothing(tmp_path: Path) -> None:
+EMPTY_SPEC = """Name: slurm-slurmd
+Version: 22.05.8
+Release: 1
+Summary: stands for Slurm's own package
+License: none
+BuildArch: noarch
+%description
+Nothing.
+%files
+"""
+
+
+def empty_package(folder: Path) -> Path:
+    """An rpm with the name of Slurm's own, whose coming is told to ours."""
+    (folder / "slurm.spec").write_text(EMPTY_SPEC)
+    define = ["--define", f"_topdir {folder}/rpm"]
+    built = run("rpmbuild", "-bb", *define, folder / "slurm.spec")
+    assert built.returncode == 0, built.stderr
+    (found,) = (folder / "rpm").rglob("slurm-slurmd*.rpm")
+    return found
+
+
+@pytest.fixture
+def rpm(machine: Path) -> Callable[..., str]:
+    """Run rpm and its scripts on the machine; no package of Debian's is known to it."""
+    if shutil.which("rpm") is None or shutil.which("rpmbuild") is None:
+        pytest.skip("needs rpm and rpmbuild (apt-get install rpm)")
+
+    def ran(*words: str | Path) -> str:
+        done = run("rpm", "--root", machine, "--nodeps", *words)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    return ran
+
+
+@pytest.mark.timeout(600)
+def test_the_rpm_packages_install_work_and_leave_nothing(
+    machine: Path, tmp_path: Path, rpm: Callable[..., str]
+) -> None:
     files = packages(f"gangstart*-{VERSION}-*.rpm", "rpm")
-    if os.getuid() != 0 or shutil.which("rpm") is None:
-        pytest.skip("needs root and rpm (apt-get install rpm)")
-    spank = next(file for file in files if "-spank-" in file.name)
-    flags = ["--root", str(tmp_path), "--nodeps", "--noscripts", "--ignorearch"]
-    done = run("rpm", *flags, "-i", spank)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "usr/lib/gangstart/gangstart-probe").is_file()
-    done = run("rpm", *flags[:4], "-e", "gangstart-spank")
-    assert done.returncode == 0, done.stderr
+    before = traces(machine)
+    slurmd = machine / "usr/sbin/slurmd"
+    real = slurmd.readlink()
+    slurmd.unlink()  # a link, which would lead out of the machine's folder
+    slurmd.write_text("#!/bin/sh\necho slurm 99.01.0\n")
+    slurmd.chmod(0o755)
+    link = machine / "usr/lib/gangstart/spank_gangstart.so"
+
+    told = rpm("--ignorearch", "-iv", *files)
+    assert "there is no plugin for Slurm 99.01" in told
+    assert not link.is_symlink()
+
+    # Slurm of a release that there is a plugin for comes: it is chosen.
+    slurmd.unlink()
+    slurmd.symlink_to(real)
+    rpm("--ignorearch", "-i", empty_package(tmp_path))
+    assert str(link.readlink()) == "slurm-22.05/spank_gangstart.so"
+    rpm("-e", "slurm-slurmd")
+
+    # An upgrade runs the old package's scripts after the new one's: the link stays.
+    conf = machine / "etc/slurm/plugstack.conf.d/zz-gangstart.conf"
+    changed = conf.read_text().replace("gangstart.so", "gangstart.so auto=gpu")
+    conf.write_text(changed)
+    rpm("--ignorearch", "-U", "--replacepkgs", *files)
+    assert str(link.readlink()) == "slurm-22.05/spank_gangstart.so"
+    assert conf.read_text() == changed
+    probe = "/usr/lib/gangstart/gangstart-probe"
+    for program in (probe, "gangstart"):
+        name = Path(program).name
+        shown = run("chroot", machine, program, "--version")
+        assert shown.stdout == f"{name} {VERSION}\n", shown.stderr
+
+    rpm("-e", "gangstart", "gangstart-spank")
+    saved = conf.with_name(conf.name + ".rpmsave")
+    assert saved.read_text() == changed
+    saved.unlink()
     kept = ("var/lib/rpm", "usr/lib/sysimage", "root/.rpmdb")  # rpm's own records
-    left = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
-    assert {name for name in left if not name.startswith(kept)} == set()
+    left = {name for name in traces(machine) - before if not name.startswith(kept)}
+    assert left == set()

@@ -32,7 +32,14 @@ IMMEDIATE_S = 5
 FREE = ("idle", "mix")
 BUSY = ("alloc", "comp")
 BASE_STATE = re.compile(r"[a-z]+")
-NOT_RESPONDING = "*"
+#: Endings of a state, as in sinfo(1): srun would wake a node that is powered off.
+AWAY = {
+    "*": "does not respond",
+    "~": "powered off",
+    "#": "being powered up",
+    "%": "being powered down",
+    "^": "rebooting",
+}
 REFUSED = re.compile(
     r"Unable to allocate resources|job allocation|Unable to create step|queued"
 )
@@ -124,9 +131,11 @@ def unfit(node: Node, *, in_job: bool) -> str:
     """Return why a node is not asked, "" if it is."""
     match = BASE_STATE.match(node.state)
     base = match[0] if match else ""
-    if in_job or (base in FREE + BUSY and not node.state.endswith(NOT_RESPONDING)):
+    away = AWAY.get(node.state[-1:], "")
+    if in_job or (base in FREE + BUSY and not away):
         return ""
-    return f"not asked: Slurm says it is {node.state or 'unknown'}"
+    meaning = f" ({away})" if away else ""
+    return f"not asked: Slurm says it is {node.state or 'unknown'}{meaning}"
 
 
 def grouped(wanted: Iterable[Node]) -> Iterable[list[Node]]:
