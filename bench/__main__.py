@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench import faults, health, launch, library, scale, shim, triage
+from bench import faults, health, history, launch, library, scale, shim, triage
 from bench.place import ROOT
 from bench.table import Figures, fail, note
 
@@ -22,6 +22,7 @@ PARTS = {
     "shim": shim.measure,
     "library": library.measure,
     "triage": triage.measure,
+    "history": history.measure,
 }
 
 

@@ -176,9 +176,7 @@ def check(
         misfit(where.rstrip("."), path)
     for name, types in fields.items():
         value: object = part.get(name, misfit)
-        if not isinstance(value, types):
-            misfit(where + name, path)
-        if isinstance(value, bool) and bool not in types:
+        if type(value) not in types:  # JSON has no subclasses, and bool is no int
             misfit(where + name, path)
         if isinstance(value, (int, float)) and not abs(value) < SENSIBLE:
             misfit(where + name, path)

@@ -27,7 +27,7 @@ SCALE = {
     r"-n 32\b": "-n 2",
     # An option of pyxis, which is not here.
     r" --container-image=\S+": "",
-    r"\bgangstart (doctor|report|env|check|plugin|run)\b": rf"{PROGRAM} \1",
+    r"\bgangstart (doctor|report|history|env|check|plugin|run)\b": rf"{PROGRAM} \1",
 }
 #: Stands for any training: says what it was given.
 TRAIN = """\
@@ -47,7 +47,7 @@ WANTED = {
     "env=tensorflow": "TF_CONFIG",
 }
 #: Codes that are an answer too: this machine may have something to warn of.
-ANSWERS = {"doctor": (0, 1), "check": (0, 1, 2, 3)}
+ANSWERS = {"doctor": (0, 1), "check": (0, 1, 2, 3), "history": (0, 1, 3)}
 
 
 def scaled(line: str) -> str:

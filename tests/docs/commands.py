@@ -120,6 +120,7 @@ ON_CLUSTER = (
     "sbatch",
     "gangstart doctor",
     "gangstart report",
+    "gangstart history",
     "gangstart env",
     "gangstart check",
     "gangstart plugin path",

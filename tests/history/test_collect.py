@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,10 +24,9 @@ from history.historysite import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gangstart.report_find import Places
 
+NOBODY = 65534
 FOUR: dict[str, float | None] = {"n1": 1.0, "n2": 1.1, "n3": 0.9, "n4": 1.0}
 LATE = FOUR | {"n4": 6.0}
 
@@ -257,32 +258,34 @@ def test_an_event_of_any_form_breaks_nothing(at: Places, event: Any) -> None:  #
     assert all(one.findings == () for one in told.nodes)
 
 
-def test_what_must_not_be_read_is_said(at: Places, monkeypatch: Any) -> None:  # noqa: ANN401
-    keep(at, report("1.0", FOUR))
-    closed = keep(at, report("2.0", FOUR))
-    real_open, real_scan = os.open, type(closed).iterdir
-    shut = at.spool
-
-    def opened(path: Any, *rest: Any, **named: Any) -> int:  # noqa: ANN401
-        if path == closed:
-            raise PermissionError(13, "Permission denied", str(path))
-        return real_open(path, *rest, **named)
-
-    def listed(path: Path) -> Any:  # noqa: ANN401
-        if path == shut:
-            raise PermissionError(13, "Permission denied", str(path))
-        return real_scan(path)
-
-    monkeypatch.setattr(os, "open", opened)
-    monkeypatch.setattr(type(closed), "iterdir", listed)
-    told = history.collect(at)
-    assert (told.reading.starts, told.reading.unreadable, told.reading.broken) == (
-        1,
-        2,
-        0,
-    )
-    assert any(str(closed) in one for one in told.reading.examples)
-    assert f"{shut}: Permission denied" in told.reading.examples
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
+def test_a_user_reads_what_that_user_may_and_is_told_of_the_rest() -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        root = Path(folder)
+        root.chmod(0o755)
+        at = places(root)
+        for job in range(1, 6):
+            keep(at, report(f"{job}.0", FOUR))
+        events = keep_checks(at, 3, "n1", [check("node", T0)])
+        assert at.archive is not None
+        shut = {
+            at.archive / "1.0" / "start.json": 0o600,
+            at.archive / "2.0": 0o700,
+            events: 0o600,
+            at.spool: 0o700,
+        }
+        for path, mode in shut.items():
+            path.chmod(mode)
+        os.seteuid(NOBODY)
+        try:
+            told = history.collect(at).reading
+        finally:
+            os.seteuid(0)
+        assert (told.starts, told.checks) == (3, 0)
+        assert (told.unreadable, told.broken) == (4, 0)
+        for path in shut:
+            assert any(str(path) in one for one in told.examples)
+        assert history.collect(at._replace(denied=[])).reading.unreadable == 0
 
 
 def test_a_deadline_leaves_out_the_oldest_and_says_so(at: Places) -> None:

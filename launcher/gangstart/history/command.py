@@ -138,7 +138,7 @@ def expand(text: str) -> list[str]:
     try:
         names = core.expand(text)
     except GangstartError as error:
-        raise bad(f"--nodes {text[:60]!r}: {error.message}") from error
+        raise bad(f"--nodes: {error.message}") from error
     wrong = next((name for name in names if not NAME.fullmatch(name)), None)
     if wrong is not None or not names:
         raise bad(

@@ -146,7 +146,7 @@ class Source:
         try:
             info = path.stat()
         except PermissionError:
-            self.trouble.tell(f"{path}: Permission denied", denied=True)
+            self.places.denied.append(str(path.parent))  # it is the folder that is shut
             return
         except OSError:
             return
@@ -171,7 +171,7 @@ class Source:
         folders = [path] if kind == "spool node" else self.places.entries(path)
         for folder in folders:
             for file in self.present(folder / "sys" / FILE):
-                if not os.access(file, os.R_OK):
+                if not os.access(file, os.R_OK, effective_ids=True):
                     self.trouble.tell(f"{file}: Permission denied", denied=True)
                     continue
                 for told in read_events(file):
@@ -191,13 +191,14 @@ class Source:
         Reports say what some user's srun said, so none of them decides alone. The
         user's own copies count only where there is nothing else.
         """
+        quiet = Source(self.places, since=self.since)  # what is shut is told later
         for kinds in (("archive", "spool"), ("copy",)):
             newest = (
                 path
                 for entries in index.values()
                 for kind, folder in entries
                 if kind in kinds
-                for path in self.reports(kind, folder)
+                for path in quiet.reports(kind, folder)
             )
             named = Counter(map(report_find.cluster_of, islice(newest, ASKED)))
             del named[""]
