@@ -85,6 +85,7 @@ def test_a_wheel_holds_a_plugin_for_every_line_and_their_sources(wheel: Path) ->
     wanted = {f"gangstart/plugins/{line.file_name}" for line in LINES}
     wanted |= {"gangstart/gangstart-probe", "gangstart/source/plugin/exports.map"}
     wanted |= {"gangstart/source/core/gang.c", "gangstart/source/plugin/slurmabi.h"}
+    wanted |= {"gangstart/mcp/SKILL.md"}
     wanted |= {f"gangstart/mcp/schema/{tool.gives}.json" for tool in TOOLS}
     assert wanted - names == set()
 

@@ -8,10 +8,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agents.agent import Agent, Site, session
+from agents.agent import Agent, Site, agent, session
 from anyio.from_thread import start_blocking_portal
 from docs.commands import blocks, unknown_words
 from gangstart.mcp.tools import TOOLS
+from mcp import MCPError
+from mcp_types import GetPromptResult, TextContent
 from repo import ROOT, text
 
 if TYPE_CHECKING:
@@ -65,6 +67,24 @@ def test_the_skill_has_the_form_that_agents_read() -> None:
     assert re.fullmatch(r"[a-z0-9-]{1,64}", head[1])
     assert len(head[2]) <= 1024
     assert ": " not in head[2], "a colon would be YAML's"
+
+
+def test_the_skill_is_offered_as_a_prompt(tmp_path: Path) -> None:
+    with agent(Site(tmp_path)) as asked:
+        (offered,) = asked.portal.call(asked.session.list_prompts).prompts
+        given = {"job": "7877_3"}
+        told = asked.portal.call(asked.session.get_prompt, SKILL.parent.name, given)
+        with pytest.raises(MCPError, match="is not a job: a number such as"):
+            asked.portal.call(asked.session.get_prompt, offered.name, {"job": "x\ny"})
+        with pytest.raises(MCPError, match="there is no prompt but failed-slurm-job"):
+            asked.portal.call(asked.session.get_prompt, "other", given)
+
+    assert offered.name == SKILL.parent.name
+    assert isinstance(told, GetPromptResult)
+    (message,) = told.messages
+    assert isinstance(message.content, TextContent)
+    body = text(SKILL).partition("---\n\n")[2]
+    assert message.content.text == f"{body.rstrip()}\n\n## The job\n\n7877_3\n"
 
 
 def test_quantities_that_the_skill_names_exist() -> None:

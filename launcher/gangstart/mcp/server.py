@@ -27,8 +27,10 @@ from gangstart.cli import os_sentence
 from gangstart.errors import GangstartError
 from gangstart.mcp import schemas
 from gangstart.mcp.call import Call
+from gangstart.mcp.skill import skill
 from gangstart.mcp.tools import DEADLINE, TOOLS, Tool
 from gangstart.triage.source import bounded
+from gangstart.triage.source.record import parse_wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,6 +88,35 @@ def failed(sentence: str) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text)], is_error=True
     )
+
+
+async def prompts(
+    _context: ServerRequestContext, _params: types.PaginatedRequestParams | None
+) -> types.ListPromptsResult:
+    """Name the only prompt: the skill."""
+    known = skill()
+    what = "The job, such as 7877 or 7877_3."
+    argument = types.PromptArgument(name="job", description=what, required=True)
+    prompt = types.Prompt(
+        name=known.name, description=known.description, arguments=[argument]
+    )
+    return types.ListPromptsResult(prompts=[prompt])
+
+
+async def prompt(
+    _context: ServerRequestContext, params: types.GetPromptRequestParams
+) -> types.GetPromptResult:
+    """Give the skill's text about a job."""
+    known, given = skill(), params.arguments or {}
+    if params.name != known.name:
+        raise MCPError(types.INVALID_PARAMS, f"there is no prompt but {known.name}")
+    try:
+        parse_wanted(given.get("job", ""))
+    except GangstartError as error:
+        raise MCPError(types.INVALID_PARAMS, error.message) from error
+    text = types.TextContent(type="text", text=known.about(given["job"]))
+    message = types.PromptMessage(role="user", content=text)
+    return types.GetPromptResult(description=known.description, messages=[message])
 
 
 class Desk:
@@ -158,6 +189,8 @@ async def serve(site: Site) -> None:
         instructions=INSTRUCTIONS,
         on_list_tools=desk.list,
         on_call_tool=desk.call,
+        on_list_prompts=prompts,
+        on_get_prompt=prompt,
     )
     async with anyio.create_task_group() as group:
         group.start_soon(watch)
