@@ -107,10 +107,10 @@ def fill(archive: Path, reports: int, *, gpus: bool) -> int:
     size = 0
     for job in range(1, reports + 1):
         path = archive / f"{job}.0" / "start.json"
-        path.parent.mkdir(parents=True)
-        size = path.write_text(
-            json.dumps(report(job, gpus=gpus), separators=(",", ":"))
-        )
+        told = report(job, gpus=gpus)
+        for node in told["nodes"]:
+            (path.parent / node["name"] / "sys").mkdir(parents=True)
+        size = path.write_text(json.dumps(told, separators=(",", ":")))
     return size
 
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from agents.agent import Site, agent, command
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
 from triage.source.fakeprometheus import serve
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ NOT_A_NUMBER = (
     b'{"jsonrpc":"2.0","id":"nan","method":"tools/call","params":'
     b'{"name":"triage","arguments":{"job":"7877","deadline_s":NaN}}}'
 )
-HELLO = {
+HELLO: dict[str, Any] = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
     "clientInfo": {"name": "test", "version": "1"},
@@ -234,6 +236,21 @@ def test_a_client_that_no_longer_listens_leaves_no_traceback(site: Site) -> None
         code, _, err = line.ended()
 
     assert (code, err) == (0, b"")
+
+
+def test_a_client_of_the_newest_protocol_gets_the_same(site: Site) -> None:
+    argv = command(*site.options)
+    server = StdioServerParameters(command=argv[0], args=argv[1:], env=site.env)
+
+    async def ask() -> tuple[str, CallToolResult]:
+        async with Client(stdio_client(server)) as client:
+            done = await client.call_tool("triage", {"job": "7877"})
+            return client.protocol_version, done
+
+    version, done = anyio.run(ask)
+
+    assert version > HELLO["protocolVersion"]
+    assert done.structured_content["root_cause"] == "APP_EXCEPTION"
 
 
 def test_nonsense_is_answered_or_passed_over(site: Site) -> None:

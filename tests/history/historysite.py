@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from gangstart.report_find import Places
@@ -122,7 +123,11 @@ def finding(check: str, verdict: str = "fail", value: str = "") -> dict[str, Any
 def keep(at: Places, told: Mapping[str, Any]) -> Path:
     """Put a complete report where the epilog puts it."""
     assert at.archive is not None
-    return put(at.archive / told["step"]["name"] / "start.json", told)
+    folder = at.archive / told["step"]["name"]
+    for one in told["nodes"]:
+        if one["phase"] == "ready" and re.fullmatch(r"\w+", one["name"]):
+            (folder / one["name"] / "sys").mkdir(parents=True, exist_ok=True)
+    return put(folder / "start.json", told)
 
 
 def keep_checks(at: Places, job: int, name: str, events: Sequence[object]) -> Path:

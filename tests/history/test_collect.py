@@ -208,11 +208,26 @@ HOSTILE = {
 def test_a_broken_report_is_counted_told_and_passed_over(at: Places, kind: str) -> None:
     keep(at, report("2.0", FOUR))
     assert at.archive is not None
-    path = put(at.archive / "1.0" / "start.json", HOSTILE[kind])
+    path = keep(at, report("1.0", FOUR))
+    path.write_text(HOSTILE[kind])
     told = history.collect(at)
     assert (told.reading.starts, told.reading.broken) == (1, 1)
     assert str(path) in told.reading.examples[0]
     assert "\x1b" not in told.reading.examples[0]
+
+
+def test_a_user_who_names_nodes_without_end_keeps_no_real_one_out(at: Places) -> None:
+    for job in range(1, 8):
+        keep(at, report(f"{job}.0", LATE))
+    names: dict[str, float | None] = {f"x{number}": 1.0 for number in range(5000)}
+    forged = report("99.0", FOUR | names)
+    forged["nodes"] = forged["nodes"][:4]
+    path = keep(at, forged)
+    put(path, report("99.0", FOUR | names))
+    told = history.collect(at)
+    assert [one.name for one in told.nodes] == ["n4", "n1", "n2", "n3"]
+    assert [one.jobs for one in told.nodes] == [8] * 4
+    assert [one.late.jobs for one in told.nodes] == [7] * 4, "nor does it vote"
 
 
 def test_what_is_no_file_is_not_waited_for(at: Places) -> None:

@@ -17,7 +17,7 @@ from gangstart import report, report_find
 from gangstart.check.record import FILE, NODE_FOLDER, read_events
 from gangstart.check.result import clean
 from gangstart.errors import GangstartError
-from gangstart.history.start import Start, merged, start_of
+from gangstart.history.start import Start, believed, merged, start_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -119,9 +119,11 @@ class Source:
             if kind.endswith("node"):
                 made.checks += self.checks(kind, path)
         for kind, path in steps[:STEPS_MOST]:
+            proven = kept_by(path) if kind == "archive" else None
             for file in self.reports(kind, path):
                 start = self.start(file)
                 if start is not None:
+                    start = start if proven is None else believed(start, proven)
                     known.setdefault(start.key, []).append(start)
         for copies in known.values():
             whole = next((one for one in copies if one.whole), None)
@@ -157,8 +159,7 @@ class Source:
     def start(self, path: Path) -> Start | None:
         """Read one report, or remember why not."""
         try:
-            raw = report_find.read(path, REPORT_BYTES)
-            return start_of(report.parse(raw, path))
+            return start_of(report.parse(report_find.read(path, REPORT_BYTES), path))
         except GangstartError as error:
             text = error.message.removeprefix("report: ")
             said = text if str(path) in text else f"{path}: {text}"
@@ -213,3 +214,14 @@ class Source:
         ]
         self.trouble.examples += told[: EXAMPLES - len(self.trouble.examples)]
         return self.trouble.unreadable + len(told)
+
+
+def kept_by(step: Path) -> set[str] | None:
+    """Nodes that kept something of an archived step: root makes a folder for each.
+
+    None if that must not be read.
+    """
+    try:
+        return set(os.listdir(step))  # noqa: PTH208 - no path for each is needed
+    except OSError:
+        return None

@@ -15,7 +15,7 @@ from gangstart.check.result import clean
 from gangstart.errors import GangstartError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 #: As Slurm takes it for NodeName.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
@@ -176,3 +176,22 @@ def merged(copies: Sequence[Start]) -> Start:
         rows.update(one.rows)
         seen.update(one.looks)
     return Start(**(vars(first) | {"rows": rows, "looks": seen}))
+
+
+def believed(start: Start, proven: Collection[str]) -> Start:
+    """Return what to believe of a start, by the nodes that root wrote something on.
+
+    Every node of a released start keeps its report, and a refusal that is because of
+    more than half of the nodes is held against nobody. So a start of more than twice as
+    many nodes as kept anything has no vote, and its other names, which its user could
+    have made up without end, are nobody's.
+    """
+    proven = start.rows.keys() & set(proven)
+    if len(start.rows.keys() | start.blamed) <= 2 * len(proven):
+        return start
+    told = {
+        "rows": {name: row for name, row in start.rows.items() if name in proven},
+        "looks": {name: hits for name, hits in start.looks.items() if name in proven},
+        "blamed": frozenset(),
+    }
+    return Start(**(vars(start) | told))
