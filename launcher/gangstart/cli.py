@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
 
 from gangstart import __version__
 from gangstart.errors import GangstartError
+from gangstart.record import Record
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -18,7 +20,7 @@ EXIT_INTERRUPT = 130
 EXIT_BROKEN_PIPE = 141
 
 
-class Command(NamedTuple):
+class Command(Record):
     """One verb: what the user types, where it lives, what it does in one line."""
 
     name: str
@@ -28,7 +30,10 @@ class Command(NamedTuple):
     def load(self) -> Callable[[list[str]], int]:
         """Import the verb's module, and only that one; its function takes the rest."""
         module, _, function = self.target.partition(":")
+        gc.disable()  # an import makes no garbage, and is searched for it all the time
         loaded: Callable[[list[str]], int] = getattr(import_module(module), function)
+        gc.freeze()
+        gc.enable()
         return loaded
 
 

@@ -6,12 +6,13 @@ core refuses becomes a ``GangstartError`` with the core's own sentence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
 
 from gangstart._core import ffi, lib
 from gangstart.errors import GangstartError
+from gangstart.record import Record
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
@@ -124,8 +125,7 @@ def task_counts(counts: str) -> list[int]:
         lib.gs_counts_free(made[0])
 
 
-@dataclass(frozen=True)
-class Spec:
+class Spec(Record):
     """How a gang start is asked for; ``canonical`` is the user's part as one SPEC."""
 
     on: bool
@@ -209,8 +209,7 @@ def visible(value: str | None, gpus: int, uuids: Sequence[str]) -> list[int]:
     return list(index[0:n])
 
 
-@dataclass(frozen=True)
-class PortRules:
+class PortRules(Record):
     """Which ports MASTER_PORT may be; None and empty: the defaults."""
 
     ephemeral: tuple[int, int] | None = None
@@ -254,8 +253,7 @@ def read_port(value: str) -> int:
     return int(port[0])
 
 
-@dataclass(frozen=True)
-class SpankItems:
+class SpankItems(Record):
     """SPANK items as Slurm gave them, -1 = not known."""
 
     rank: int = -1
@@ -266,14 +264,13 @@ class SpankItems:
     nodes: int = -1
 
 
-@dataclass(frozen=True)
-class EnvFacts:
+class EnvFacts(Record):
     """What is known about a task besides its environment; see envplan.h."""
 
     gang_on: bool = True
     step_id: int = lib.GS_STEP_UNKNOWN
     step: str | None = None
-    items: SpankItems = field(default_factory=SpankItems)
+    items: SpankItems = SpankItems()
     master_addr: str | None = None
     master_port: int = 0
     rank0_node: str | None = None
@@ -287,11 +284,10 @@ class EnvFacts:
     ports: tuple[int, int] = (0, 0)  # ports= of the site, 0 0 = any
     gpus_required: bool = False
     visible: Sequence[str] | None = None
-    local_gpus: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    local_gpus: Mapping[int, Sequence[str]] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class EnvPlan:
+class EnvPlan(Record):
     """What one task gets: variables to set, to keep and to remove, or a refusal."""
 
     outcome: str  # inject, noop, fail

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
 from gangstart._core import ffi, lib
 from gangstart.core import Keeper, text
-from gangstart.gpu import VERDICTS
+from gangstart.gpupolicy import VERDICTS
 from gangstart.story import Story, c_spec
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

@@ -9,19 +9,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gangstart._core import ffi, lib
-from gangstart.core import Keeper, c_text, check, text
+from gangstart.core import Keeper, c_text, text
 from gangstart.errors import GangstartError
+from gangstart.gpupolicy import VERDICTS, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gangstart._core import CData
 
-POLICY_FILE = "/etc/gangstart/gangstart.conf"
 NOT_TOLD = (1 << 64) - 1
 
 READINGS = {text(lib.gs_gpu_reading_name(r)): r for r in range(lib.GS_GPU_READINGS)}
-VERDICTS = {v: text(lib.gs_verdict_name(v)) for v in range(lib.GS_VERDICTS)}
 KINDS = {
     lib.GS_FINDING_HIT: "hit",
     lib.GS_FINDING_NOTE: "note",
@@ -162,37 +161,6 @@ def pci_address(value: str) -> str:
     out = ffi.new(f"char[{lib.GS_XID_PCI}]")
     raw = c_text(value)
     return text(out) if lib.gs_pci_normalise(raw, len(raw), out) else ""
-
-
-class Policy:
-    """What the site wants of each check."""
-
-    def __init__(self) -> None:
-        """Start with the defaults."""
-        self._c = ffi.new("struct gs_policy *")
-        lib.gs_policy_init(self._c)
-
-    @property
-    def c(self) -> CData:
-        """The ``struct gs_policy *``."""
-        return self._c
-
-    @classmethod
-    def load(cls, path: str = POLICY_FILE, *, optional: bool = True) -> Policy:
-        """Read a file; one that is not there means the defaults, if optional."""
-        policy = cls()
-        error = ffi.new("struct gs_error *")
-        check(lib.gs_policy_load(policy.c, c_text(path), optional, error), error)
-        return policy
-
-    @classmethod
-    def parse(cls, content: str, name: str = "gangstart.conf") -> Policy:
-        """Take the settings of a text."""
-        policy = cls()
-        error = ffi.new("struct gs_error *")
-        raw, shown = c_text(content), c_text(name)
-        check(lib.gs_policy_parse(policy.c, raw, shown, error), error)
-        return policy
 
 
 @dataclass(frozen=True)

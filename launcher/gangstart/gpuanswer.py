@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from gangstart.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
-@dataclass(frozen=True)
-class GpuWord:
+class GpuWord(Record):
     """What a node tells the step about its GPUs (struct gs_healthmsg of wire.h)."""
 
     verdict: str = "unknown"
@@ -20,13 +22,12 @@ class GpuWord:
     record: str = "{}"  # JSON of docs/health.schema.json
 
 
-@dataclass(frozen=True)
-class Health:
+class Health(Record):
     """What a look found; ``event`` is the record of docs/health.schema.json."""
 
     verdict: str  # ok | unknown | warn | fail
     drain: bool  # the node should take no further job
     none: bool  # the node has no GPU
     sentence: str  # all of it in one line
-    event: dict[str, Any] = field(default_factory=dict)
-    word: GpuWord = field(default_factory=GpuWord)
+    event: dict[str, Any]
+    word: GpuWord = GpuWord()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from gangstart._core import ffi, lib
 from gangstart.core import Keeper, text
-from gangstart.gpu import VERDICTS, kernel_log
+from gangstart.gpu import kernel_log
+from gangstart.gpupolicy import VERDICTS
 
 if TYPE_CHECKING:
     from gangstart._core import CData

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import select
 import time
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from gangstart._core import ffi, lib
 from gangstart.core import Keeper, c_text, check, taken, text
-from gangstart.gpu import POLICY_FILE, VERDICTS, Policy
 from gangstart.gpuanswer import GpuWord, Health
-from gangstart.gpudiff import differences_of
+from gangstart.gpupolicy import POLICY_FILE, VERDICTS, Policy
+from gangstart.record import Record
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from gangstart._core import CData
     from gangstart.gpudiff import Difference
@@ -28,8 +27,7 @@ MICRO = 1_000_000
 PATIENCE_S = {"node": 15.0, "start": 0.0, "prolog": 5.0, "epilog": 20.0}
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Record):
     """Where to look; the defaults are this machine's own."""
 
     conf: str | None = None  # "" = no file, the built-in policy
@@ -42,7 +40,7 @@ class Place:
 
 def probe_path() -> str:
     """The probe that was installed with this package."""
-    return str(Path(__file__).with_name("gangstart-probe"))
+    return f"{__file__.rpartition('/')[0]}/gangstart-probe"
 
 
 def policy_of(conf: str | None) -> Policy:
@@ -156,6 +154,8 @@ def differences(
 
     Raises GangstartError when one of them is no record.
     """
+    from gangstart.gpudiff import differences_of  # noqa: PLC0415 - not for a start
+
     keep = Keeper()
     made, error = ffi.new("struct gs_gpudiffs *"), ffi.new("struct gs_error *")
     records = [c_text(json.dumps(record)) for record in (before, after)]

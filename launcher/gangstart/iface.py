@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from gangstart._core import ffi, lib
 from gangstart.core import Keeper, c_text, check, text
+from gangstart.record import Record
 
 KEY_SIZE = lib.GS_KEY_SIZE
 NONCE_SIZE = lib.GS_NONCE_SIZE
 MAC_SIZE = lib.GS_MAC_SIZE
 
 
-class Iface(NamedTuple):
+class Iface(Record):
     """One address of one network interface of this host."""
 
     name: str
@@ -21,7 +20,7 @@ class Iface(NamedTuple):
     loopback: bool
 
 
-class Candidate(NamedTuple):
+class Candidate(Record):
     """An address to try, and why it stands at its place of the order."""
 
     address: str

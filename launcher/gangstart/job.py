@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -45,5 +44,7 @@ def child_env(
 
 def module_argv(module: str, *args: str) -> list[str]:
     """Argument vector that runs `module.main(args)` in a fresh, isolated Python."""
+    from pathlib import Path  # noqa: PLC0415 - slow to import, and seldom needed
+
     root = str(Path(__file__).resolve().parent.parent)
     return [sys.executable, "-I", "-c", BOOT, root, module, *args]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-from typing import TYPE_CHECKING
-
-from gangstart import core, plugstack
+from gangstart import core, stackfile
 from gangstart.errors import GangstartError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -16,6 +14,8 @@ VERSION_S = 5.0  # it asks nobody; only a sick file system makes it slow
 
 def slurm_version() -> str:
     """The release of this machine's Slurm, such as 22.05.8; "" = it does not say."""
+    import subprocess  # noqa: PLC0415 - only rank 0 asks
+
     try:
         done = subprocess.run(
             ["scontrol", "--version"],  # noqa: S607 - the user's own PATH
@@ -35,7 +35,7 @@ def defaults(env: Mapping[str, str]) -> list[str]:
 
     Raises GangstartError, naming the file, if one of them is a mistake.
     """
-    words = plugstack.words(env)
+    words = stackfile.words(env)
     try:
         core.parse_spec(arguments=words)
     except GangstartError as error:

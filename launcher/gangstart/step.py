@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gangstart.errors import GangstartError
 from gangstart.job import environ
-from gangstart.run.launched import SRUN, is_task_step, launched, node_name, number
+from gangstart.run.launched import (
+    SRUN,
+    is_task_step,
+    launched,
+    node_name,
+    number,
+    own_step,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,13 +129,6 @@ def slurm_layout(env: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
         if follows and len(names) == len(tasks)
         else ()
     )
-
-
-def own_step(env: Mapping[str, str]) -> str:
-    """JOB.STEP of the Slurm step around this process, "-" outside of one."""
-    if "SLURM_JOB_ID" not in env or "SLURM_STEP_ID" not in env:
-        return "-"
-    return f"{env['SLURM_JOB_ID']}.{env['SLURM_STEP_ID']}"
 
 
 def started_by(env: Mapping[str, str], told: Launched) -> Started:

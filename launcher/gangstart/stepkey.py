@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 import stat
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gangstart.errors import GangstartError
+from gangstart.record import Record
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -22,8 +22,7 @@ SIZE_MAX = 512
 KEY_HEX = 64
 
 
-@dataclass(frozen=True)
-class StepKey:
+class StepKey(Record):
     """What all tasks of a step know and nobody else; ports (0, 0): any."""
 
     key: bytes

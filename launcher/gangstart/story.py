@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gangstart._core import ffi, lib
 from gangstart.core import Keeper, c_text, check, taken
-from gangstart.gpu import Policy
+from gangstart.gpupolicy import Policy
+from gangstart.record import Record
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -26,8 +26,7 @@ def c_spec(keep: Keeper, canonical: str) -> CData:
     return spec
 
 
-@dataclass(frozen=True)
-class Offer:
+class Offer(Record):
     """Rank 0's node offers a meeting place: a held port and addresses to try."""
 
     node: str
@@ -43,8 +42,7 @@ class Offer:
         return self.name or self.candidates[tried].address
 
 
-@dataclass(frozen=True)
-class Story:
+class Story(Record):
     """The facts of a start beside its gang; times in seconds of the gang's clock."""
 
     begun: float = 0.0

@@ -165,10 +165,7 @@ static void start(struct entry *entry)
     pthread_attr_destroy(&detached);
 }
 
-void gs_ask_node(const char *name,
-                 uint32_t job_id,
-                 uint32_t step_id,
-                 int64_t since_us)
+void gs_ask_node(const char *name, uint32_t job_id, uint32_t step_id, int64_t since_us)
 {
     struct entry *entry;
 

@@ -21,10 +21,7 @@ void gs_ask_protocol(uint16_t version);
 
 /* Starts to ask about a node unless that is under way or was begun after since_us, by
  * gs_clock_now_us(). */
-void gs_ask_node(const char *name,
-                 uint32_t job_id,
-                 uint32_t step_id,
-                 int64_t since_us);
+void gs_ask_node(const char *name, uint32_t job_id, uint32_t step_id, int64_t since_us);
 
 /* What is known about a node by now. */
 void gs_ask_result(const char *name, struct gs_why *ret_why);

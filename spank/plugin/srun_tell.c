@@ -78,7 +78,7 @@ void gs_srun_watch(void)
         late_us = gang->timeout_us / 4;
     if (now_us < gs_srun.story.begun_us + late_us)
         return;
-    /* What a refusal tells is as fresh as it can be: the last look ends with the time. */
+    /* The last look ends with the time, for what a refusal tells to be fresh. */
     last_us = gs_srun.story.begun_us + gang->timeout_us - GS_ASK_TAKES_US;
     if (now_us >= last_us && since_us < last_us)
         since_us = last_us;

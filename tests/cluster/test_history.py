@@ -15,6 +15,7 @@ from repo import ROOT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from cluster.fakegpus import Gpus
     from cluster.gang import Gang
 
 pytestmark = pytest.mark.cluster
@@ -93,3 +94,28 @@ def test_a_late_node_is_found_and_one_refusal_accuses_nobody(alone: Gang) -> Non
     assert f"  next: gangstart report {step} --all · scontrol show node n3" in text
     shown = gang.run([*COMMAND[:3], "report", step, "--all"])
     assert (shown.code, "n3" in shown.out) == (0, True)
+
+
+def test_a_gpu_that_failed_a_check_at_a_real_start_is_told(
+    gang: Gang, gpus: Gpus
+) -> None:
+    gpus.set("n2", 1, **{"ecc_total.1.0": 2})
+    assert gang.srun(*EVERYBODY, "--gang-start=60", "true").code == 0
+    job = int(gang.copies()[-1]["step"]["job_id"])
+    gang.archived(f"{job}.0")
+    ran = gang.run([*COMMAND, "--json"])
+    told: dict[str, Any] = json.loads(ran.out)
+    jsonschema.validate(told, SCHEMA)
+    found = {
+        node["name"]: [one for one in node["findings"] if one["last_job"] == job]
+        for node in told["nodes"]
+    }
+    faults = [one for one in found["n2"] if one["verdict"] == "fail"]
+    assert [one["check"] for one in faults] == ["ecc_unc"]
+    assert "uncorrectable" in faults[0]["reason"]
+    assert [one for one in found["n1"] if one["verdict"] == "fail"] == []
+    assert ran.code == 1
+    text = gang.run(list(COMMAND)).out
+    assert "n2: fail: ecc_unc in " in text
+    assert "  next: gangstart check --explain ecc_unc · scontrol show node n2" in text
+    gang.clean(10)

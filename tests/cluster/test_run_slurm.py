@@ -164,6 +164,17 @@ def test_open_mpi_under_pmi2_is_told_to_use_pmix(
     assert "start it with srun --mpi=pmix" in ran.err
 
 
+@pytest.mark.parametrize("name", ["mpich", "debian-mpich"])
+def test_mpich_under_pmix_is_told_to_use_pmi2(gang: Gang, name: str) -> None:
+    if reason(name):
+        pytest.skip(reason(name))
+    env = Mpi(name, gang.folder).variables()
+    ran = gang.srun(*TWO_EACH, "--mpi=pmix", *RUN, "--", "echo", "ran", env=env)
+
+    assert (ran.code, ran.out) == (78, ""), ran.err
+    assert "start it with srun --mpi=pmi2" in ran.err
+
+
 def by_mpirun(gang: Gang, name: str, program: str, spec: str = "timeout=20") -> Ran:
     """Run a shell script by this MPI's launcher over all nodes of a job."""
     if reason(name):
@@ -196,6 +207,21 @@ def test_a_rank_that_never_comes_is_named_with_its_node_by_mpirun_too(
     assert ran.code == 75, ran.err
     assert "ran" not in ran.out.split()
     assert "on n3 rank 4 called it; 1 of its 2 tasks never did" in ran.err
+    assert "local rank 1 (rank 5, if ranks were placed in blocks)" in ran.err
+    gang.quiet()
+
+
+def test_a_rank_that_never_comes_is_named_by_srun_whatever_the_distribution(
+    gang: Gang, mpich: dict[str, str]
+) -> None:
+    late = 'if [ "$SLURM_PROCID" = 6 ]; then exec sleep 300; fi; '
+    start = f"exec {GANGSTART} run timeout=5 -- echo ran"
+    way = ("--distribution=cyclic", "--mpi=pmi2", "--kill-on-bad-exit")
+    ran = gang.srun(*TWO_EACH, *way, "sh", "-c", late + start, env=mpich)
+
+    assert ran.out == ""
+    assert ran.code != 0  # srun's: the highest, of those that it has killed as well
+    assert "on n3 rank 2 called it; rank 6 never did" in ran.err
     gang.quiet()
 
 

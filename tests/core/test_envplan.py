@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from gangstart import core
 from gangstart._core import lib
+from gangstart.record import replace
 
 FACTS = core.EnvFacts(step="7.1")
 ENV = {

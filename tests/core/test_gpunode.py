@@ -6,6 +6,7 @@ import pytest
 from core.gpunode import HEALTHY, UNKNOWN, checks, judge, node, texts
 from gangstart import gpu
 from gangstart.gpu import NvmlError, Sample
+from gangstart.gpupolicy import Policy
 
 XID = "[{at}] NVRM: Xid (PCI:0000:02:00): {number}, pid=4711, name=python, text\n"
 
@@ -62,7 +63,7 @@ def test_a_user_sees_fewer_gpus_and_that_is_right() -> None:
 
 
 def test_the_site_can_say_how_many_gpus_there_are() -> None:
-    policy = gpu.Policy.parse("expected_gpus = 4\n")
+    policy = Policy.parse("expected_gpus = 4\n")
     context = gpu.Context(root=True, expected=2, lasting=True)
     assert "count" in checks(gpu.judge(node(2), context, policy))
 

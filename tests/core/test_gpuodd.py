@@ -6,6 +6,7 @@ import pytest
 from core.gpunode import HEALTHY, NOT_SUPPORTED, checks, judge, node, texts
 from gangstart import gpu
 from gangstart.gpu import NvmlError, Sample
+from gangstart.gpupolicy import Policy
 
 
 def sample(driver: str = "550.54", gpus: int = 2, **changed: str) -> Sample:
@@ -84,7 +85,7 @@ def test_two_fabrics_are_noted_and_can_be_made_to_fail() -> None:
     nodes["n1"] = sample(gpus=1, fabric_cluster="a")
     nodes["n3"] = sample(gpus=1, fabric_cluster="a")
     assert gpu.compare(nodes).node == "ok"
-    strict = gpu.Policy.parse("odd_fabric = fail\n")
+    strict = Policy.parse("odd_fabric = fail\n")
     assert gpu.compare(nodes, strict).node == "fail"
 
 

@@ -18,7 +18,8 @@ from core.gpunode import (
     texts,
 )
 from gangstart import gpu
-from gangstart.gpu import NvmlError, Policy, Sample
+from gangstart.gpu import NvmlError, Sample
+from gangstart.gpupolicy import Policy
 
 if TYPE_CHECKING:
     from core.c import Struct

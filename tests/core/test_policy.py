@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from core.c import lib, text
 from gangstart.errors import GangstartError
-from gangstart.gpu import Policy
+from gangstart.gpupolicy import Policy
 from hypothesis import given
 from hypothesis import strategies as st
 from repo import ROOT

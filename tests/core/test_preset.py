@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import pytest
 from gangstart import core
 from gangstart._core import ffi, lib
 from gangstart.errors import GangstartError
+from gangstart.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

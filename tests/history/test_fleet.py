@@ -79,7 +79,7 @@ def test_a_node_that_was_mended_is_no_longer_accused() -> None:
     assert after is not None
     assert (before.late.standing, before.verdict) == ("worse", "fail")
     assert (after.late.standing, after.verdict) == ("mended", "warn")
-    assert "; mended: not in its last 20 jobs" in after.sentences[0]
+    assert "; mended: not in its newest 20 jobs" in after.sentences[0]
     assert after.next == ""
 
 

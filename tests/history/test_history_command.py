@@ -109,7 +109,7 @@ def test_the_worst_come_first_with_evidence_and_the_next_command(site: Site) -> 
         "n4: late in 12 of 13 jobs, by 5.0 s in the median (late is 1 s after the "
         "others' median; chance alone would give 3.0, p = " in text
     )
-    assert "; not in its last 1\n" in text
+    assert "; not in its newest job\n" in text
     assert "n2: cause of a refused start in 12 of 25 jobs: not ready in time 12" in text
     assert (
         "  next: gangstart report 24.0 --all · scontrol show node n2 · sbatch "

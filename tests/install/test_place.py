@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from gangstart import plugstack
+from gangstart import stackfile
 from gangstart.doctor.tools import Answer, Commands
 from gangstart.errors import GangstartError
 from gangstart.plugin import place, plan
@@ -60,13 +60,13 @@ def test_slurm_says_where_its_files_are() -> None:
     found = find(Slurm())
     assert found.stack == Path("/opt/slurm/etc/plugstack.conf")
     assert found.libdir == Path("/opt/slurm/lib/slurm")
-    assert (found.line, found.named) == ("24.11", plugstack.PLUGIN)
+    assert (found.line, found.named) == ("24.11", stackfile.PLUGIN)
 
 
 def test_what_is_named_wins() -> None:
     found = find(Slurm(), conf_dir="/etc/x", libdir="/opt/g", release="26.05")
     assert found.stack == Path("/etc/x/plugstack.conf")
-    assert (found.line, found.named) == ("26.05", f"/opt/g/{plugstack.PLUGIN}")
+    assert (found.line, found.named) == ("26.05", f"/opt/g/{stackfile.PLUGIN}")
 
 
 def test_an_image_is_not_asked_about_with_the_commands_of_this_machine(
@@ -83,7 +83,7 @@ def test_an_image_is_not_asked_about_with_the_commands_of_this_machine(
 def test_a_slurm_that_does_not_answer_leaves_the_usual_places(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(plugstack, "FOLDERS", (tmp_path / "none",))
+    monkeypatch.setattr(stackfile, "FOLDERS", (str(tmp_path / "none"),))
     with pytest.raises(GangstartError, match="name its folder with --conf-dir"):
         find(Slurm(answers=False))
 
@@ -114,7 +114,7 @@ def test_a_configless_slurm_before_23_11_hands_out_no_included_files(
     )
     if inline:
         assert (changes[0].new or b"").decode() == (
-            f"optional spank_pyxis.so\noptional {plugstack.PLUGIN} auto=gpu\n"
+            f"optional spank_pyxis.so\noptional {stackfile.PLUGIN} auto=gpu\n"
         )
 
 

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from core.c import lib
 from gangstart.core import text
 from gangstart.errors import GangstartError
 from gangstart.gpulook import Place, measure, read
+from gangstart.record import replace
 from nvml.fakenvml import link
 from nvml.test_probe import lines
 from nvml.wellnode import make_well

@@ -118,6 +118,15 @@ def test_signals_reach_the_program(tmp_path: Path) -> None:
     assert (running.returncode, out) == (4, "got\n")
 
 
+@pytest.mark.parametrize(("name", "code"), [("USR1", 4), ("TERM", 143)])
+def test_a_signal_of_the_programs_first_moment_is_not_lost(
+    name: str, code: int
+) -> None:
+    script = f"trap 'exit 4' USR1; kill -{name} $PPID; while :; do sleep 0.1; done"
+
+    assert run("--", "sh", "-c", script)[0] == code
+
+
 def test_sigterm_ends_the_whole_program(pids: Path) -> None:
     with started("--", "sh", "-c", family(pids)) as running:
         until("it runs", pids.exists)
@@ -176,3 +185,21 @@ def test_help_names_the_spec_and_the_exit_codes() -> None:
     assert code == 0
     for word in ("timeout", "health", "--grace", "75", "69", "78"):
         assert word in out
+
+
+def test_the_program_inherits_the_standard_streams_and_nothing_else() -> None:
+    inside = "import os; print(sorted(os.listdir('/proc/self/fd'), key=int))"
+    shell = f'exec 7</dev/null; {GANGSTART} run off -- {sys.executable} -c "{inside}"'
+    done = subprocess.run(
+        ["sh", "-c", shell], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (0, "['0', '1', '2', '3']\n"), done.stderr
+
+
+def test_closed_standard_streams_are_no_reason_not_to_start(tmp_path: Path) -> None:
+    shell = f"{GANGSTART} run off -- touch {tmp_path}/ran <&- >&- 2>&-"
+    done = subprocess.run(["sh", "-c", shell], timeout=60, check=False)
+
+    assert done.returncode == 0
+    assert (tmp_path / "ran").exists()

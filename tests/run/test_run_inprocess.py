@@ -78,17 +78,24 @@ def test_an_exception_on_one_rank_ends_the_others_that_wait_in_mpi(
     assert done.seconds < 30
 
 
+@pytest.mark.parametrize(
+    ("end", "code", "how"),
+    [
+        ("sys.exit(4)", 4, "exit code 4"),
+        ("raise ValueError('no data')", 1, "exit code 1"),
+        ("os.kill(os.getpid(), 9)", 137, "signal 9"),
+    ],
+    ids=["exit", "exception", "signal"],
+)
 def test_the_first_failing_rank_is_named_and_its_exit_code_counts(
-    tmp_path: Path,
+    mpi: Mpi, tmp_path: Path, end: str, code: int, how: str
 ) -> None:
-    if reason("openmpi"):
-        pytest.skip(reason("openmpi"))
-    body = "if world.rank == 1: sys.exit(9)\nworld.recv(source=1)\n"
-    done = run(Mpi("openmpi", tmp_path), 3, script(tmp_path, body))
+    body = f"if world.rank == 1: {end}\nworld.recv(source=1)\n"
+    done = run(mpi, 3, script(tmp_path, body))
 
-    assert done.code == 9, done.err
+    assert done.code == code, done.err
     assert "rank 1 on" in done.ours()
-    assert "failed first: exit code 9" in done.ours()
+    assert f"failed first: {how}" in done.ours()
 
 
 def test_kill_9_of_one_rank_leaves_no_orphan(mpi: Mpi, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from gangstart.errors import GangstartError
@@ -11,9 +11,6 @@ from gangstart.run.judge import Proc, judge, mismatch, singleton
 from gangstart.run.launched import Launched, launched
 from gangstart.run.marks import Marks, missing
 from gangstart.run.plan import Layout, Meeting, clean, plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SRUN = {
     "SLURM_JOB_ID": "7877",
@@ -209,20 +206,38 @@ def told(size: int, local: int) -> Launched:
 
 
 def test_who_has_not_come_is_named_where_all_are_on_one_node() -> None:
-    assert missing(told(4, 4), [0, 1, 3]).endswith("rank 2 never did")
+    assert missing(told(4, 4), {0: 0, 1: 1, 3: 3}).endswith("rank 2 never did")
 
 
 def test_who_has_not_come_is_counted_where_others_are_elsewhere() -> None:
-    assert "1 of its 4 tasks never did" in missing(told(8, 4), [0, 1, 3])
-    assert "all 4 tasks of n001 are in it" in missing(told(8, 4), [0, 1, 2, 3])
+    blocks = missing(told(8, 4), {4: 0, 5: 1, 7: 3})
+    assert blocks.endswith(
+        "on n001 ranks 4-5,7 called it; 1 of its 4 tasks never did: local rank 2 "
+        "(rank 6, if ranks were placed in blocks)"
+    )
+    cyclic = missing(told(8, 4), {1: 0, 3: 1, 7: 3})
+    assert cyclic.endswith("1 of its 4 tasks never did: local rank 2")
+    unknown = missing(told(8, 4), {1: None, 3: None})
+    assert unknown.endswith("2 of its 4 tasks never did")
+    assert "all 4 tasks of n001 are in it" in missing(
+        told(8, 4), {0: 0, 1: 1, 2: 2, 3: 3}
+    )
+
+
+def test_srun_lists_the_ranks_of_a_node_whatever_their_distribution() -> None:
+    env = {**SRUN, "SLURM_GTIDS": "1,3,5,7", "SLURM_PROCID": "3"}
+
+    assert missing(launched(env), {1: 0, 3: 1, 7: 3}).endswith(
+        "on n007 ranks 1,3,7 called it; rank 5 never did"
+    )
 
 
 def test_marks_are_shared_by_the_tasks_of_one_start(tmp_path: Path) -> None:
-    one, two, other = (Marks(name, tmp_path) for name in ("a", "a", "b"))
-    one.add(3)
-    two.add(1)
+    one, two, other = (Marks(name, str(tmp_path)) for name in ("a", "a", "b"))
+    one.add(3, 1)
+    two.add(1, None)
 
-    assert (one.ranks(), other.ranks()) == ([1, 3], [])
+    assert (one.ranks(), other.ranks()) == ({1: None, 3: 1}, {})
     assert (one.elect(), two.elect(), other.elect()) == (True, False, True)
     for mark in (one, two, other):
         mark.close()
@@ -232,11 +247,11 @@ def test_marks_are_shared_by_the_tasks_of_one_start(tmp_path: Path) -> None:
 def test_marks_follow_no_link(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("")
-    place = Marks("a", tmp_path).path
+    place = Path(Marks("a", str(tmp_path)).path)
     place.unlink()
     place.symlink_to(victim)
-    marks = Marks("a", tmp_path)
-    marks.add(1)
+    marks = Marks("a", str(tmp_path))
+    marks.add(1, 0)
 
     assert victim.read_text() == ""
-    assert marks.ranks() == []
+    assert marks.ranks() == {}

@@ -184,9 +184,12 @@ def test_sigterm_to_the_launcher_ends_everything(mpi: Mpi, tmp_path: Path) -> No
         assert running.returncode != 0
 
 
-def test_a_rank_that_never_calls_mpi_init_is_named_in_time(mpi: Mpi) -> None:
+@pytest.mark.parametrize("way", ["exec", "below a shell"])
+def test_a_rank_that_never_calls_mpi_init_is_named_in_time(mpi: Mpi, way: str) -> None:
     late = f'if [ "${mpi.rank_name}" = 1 ]; then exec sleep 300; fi'
-    script = f"{late}; exec {GANGSTART} run timeout=3 -- true"
+    command = f"{GANGSTART} run timeout=3 -- true"
+    stays = f"{command}; exit $?"
+    script = f"{late}; {stays if way == 'below a shell' else 'exec ' + command}"
     done = mpi.raw(3, ["sh", "-c", script])
 
     assert done.code == 75, done.err

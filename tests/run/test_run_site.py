@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
+import sys
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
 from gangstart.errors import GangstartError
 from gangstart.run.command import spec_of
+from run.mpitools import MPIS, Mpi, why_not
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+reason = cache(why_not)
+
+#: A rank's MASTER_PORT, and where its gangstart run listens (/proc/net/tcp: state 0A).
+LISTENS = """
+import os
+def sockets(pid):
+    found = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except OSError:
+            pass
+    return found
+def parent(pid):
+    return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+own, above = sockets(os.getppid()), parent(os.getppid())
+while above > 1:  # MPICH's mpiexec leaves its own to the ranks
+    own -= sockets(above)
+    above = parent(above)
+ports = [os.environ["MASTER_PORT"]]
+for name in ("tcp", "tcp6"):
+    for line in list(open(f"/proc/net/{name}"))[1:]:
+        words = line.split()
+        if words[3] == "0A" and f"socket:[{words[9]}]" in own:
+            ports.append(str(int(words[1].rpartition(":")[2], 16)))
+os.write(1, (os.environ["RANK"] + " " + " ".join(ports) + "\\n").encode())
+"""
 
 
 def site(folder: Path, arguments: str) -> dict[str, str]:
@@ -39,3 +70,20 @@ def test_without_a_plugstack_nothing_changes(tmp_path: Path) -> None:
 
     assert spec_of(None, env).timeout_s == 120
     assert spec_of(None, env).conf is None
+
+
+@pytest.mark.parametrize("name", MPIS)
+def test_every_port_of_a_start_is_one_that_the_site_allows(
+    tmp_path: Path, name: str
+) -> None:
+    if reason(name):
+        pytest.skip(reason(name))
+    mpi = Mpi(name, tmp_path, site(tmp_path, "ports=23100-23149"))
+    done = mpi.run(2, "timeout=40", sys.executable, "-c", LISTENS)
+    assert done.code == 0, done.err
+    told = {words[0]: words[1:] for words in map(str.split, done.out.splitlines())}
+
+    assert len(told["0"]) == 2, "MASTER_PORT, and the one of the lines between ranks"
+    assert told["1"] == told["0"][:1]
+    assert all(23100 <= int(port) <= 23149 for port in told["0"])
+    assert len(set(told["0"])) == 2

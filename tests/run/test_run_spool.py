@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from gangstart.run.spool import KEEP, Held, base_of, make
 from gangstart.stepkey import read_key
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEY = bytes(range(32))
 
@@ -24,7 +21,7 @@ def test_all_ranks_of_a_node_find_the_same_folder_and_key(env: dict[str, str]) -
     first, second = make(env, (7, 0), KEY), make(env, (7, 0), KEY)
     assert first == second
     assert first["GANGSTART_RUN"] == "-"
-    path = base_of(env) / first["GANGSTART_SPOOL"]
+    path = Path(base_of(env)) / first["GANGSTART_SPOOL"]
     assert path.stat().st_mode & 0o777 == 0o700
     assert read_key(path).key not in (KEY, b"")
     assert KEY.hex() not in (path / "meet.key").read_text()
@@ -34,7 +31,7 @@ def test_the_last_one_takes_the_key_away(env: dict[str, str]) -> None:
     folder = make(env, (7, 0), KEY)["GANGSTART_SPOOL"]
     first, second = Held(folder), Held(folder)
     first.close()
-    path = base_of(env) / folder
+    path = Path(base_of(env)) / folder
     assert (path / "meet.key").exists()
     second.close()
     assert not (path / "meet.key").exists()
@@ -44,7 +41,7 @@ def test_the_last_one_takes_the_key_away(env: dict[str, str]) -> None:
 def test_a_folder_that_is_not_ours_alone_is_not_used(
     env: dict[str, str], tmp_path: Path, trouble: str
 ) -> None:
-    base = base_of(env)
+    base = Path(base_of(env))
     if trouble == "a link":
         (tmp_path / "elsewhere").mkdir(mode=0o700)
         base.symlink_to(tmp_path / "elsewhere")
@@ -62,7 +59,7 @@ def test_old_runs_go_but_not_one_that_is_in_use(env: dict[str, str]) -> None:
     os.utime(oldest, (1, 1))
     for job in range(2, KEEP + 10):
         os.utime(make(env, (job, 0), KEY)["GANGSTART_SPOOL"], (job, job))
-    names = [path.name for path in base_of(env).iterdir()]
+    names = [path.name for path in Path(base_of(env)).iterdir()]
     assert len(names) <= KEEP + 2
-    assert base_of(env) / oldest in base_of(env).iterdir()
+    assert Path(base_of(env)) / oldest in Path(base_of(env)).iterdir()
     held.close()

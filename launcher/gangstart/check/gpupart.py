@@ -40,7 +40,7 @@ class Measure(Protocol):
 
 def unknown(why: str) -> Health:
     """Return the answer of nobody who could look."""
-    return Health("unknown", drain=False, none=False, sentence=why)
+    return Health("unknown", drain=False, none=False, sentence=why, event={})
 
 
 def measure(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gangstart import core, plugstack
+from gangstart import core, plugstack, stackfile
 from gangstart.errors import GangstartError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Site:
     @property
     def plugin(self) -> str:
         """The plugin's file on every node, "" if that cannot be told."""
-        name = self.ours[0].file if self.ours else plugstack.PLUGIN
+        name = self.ours[0].file if self.ours else stackfile.PLUGIN
         if name.startswith("/"):
             return name
         folder = self.setting("PluginDir").partition(":")[0]
@@ -198,7 +198,7 @@ def read(tools: Tools, env: Mapping[str, str]) -> Site:
 def stack_path(config: Mapping[str, str]) -> Path:
     """Return the plugstack.conf that Slurm's commands read on this machine."""
     told = config.get("plugstackconfig", "")
-    beside = Path(config.get("slurm_conf", "slurm.conf")).with_name(plugstack.NAME)
+    beside = Path(config.get("slurm_conf", "slurm.conf")).with_name(stackfile.NAME)
     paths = [Path(told)] if told.startswith("/") else []
     paths += [beside] if beside.is_absolute() else []
     for path in [*paths, *plugstack.candidates()]:

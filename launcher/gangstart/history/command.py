@@ -27,6 +27,7 @@ SINCE = "30d"
 LIMIT = 20
 DEADLINE_S = 60.0
 LEAST_S, MOST_S = 0.001, 86400.0
+SHOWN_EVERY = 50  # jobs
 
 
 def parser() -> Parser:
@@ -88,17 +89,19 @@ def main(argv: list[str]) -> int:
     if until is not None and until <= since:
         raise bad("--until is not after --since, so no time is left")
     nodes = None if options.nodes is None else expand(options.nodes)
-    with Progress(sys.stderr, "history") as progress:
+    with Progress(sys.stderr, "history") as line:
+
+        def progress(done: int, jobs: int) -> None:
+            if done % SHOWN_EVERY == 0:
+                line.show(f"{done} of {jobs} jobs")
+
         told = collect(
             places(options),
             nodes,
             since=since,
             until=until,
             deadline_s=options.deadline,
-            options=Options(
-                late_s=options.late,
-                progress=lambda done, jobs: progress.show(f"{done} of {jobs} jobs"),
-            ),
+            options=Options(late_s=options.late, progress=progress),
         )
     if options.json:
         sys.stdout.write(json.dumps(told.as_json()) + "\n")

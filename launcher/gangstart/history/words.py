@@ -93,9 +93,11 @@ def users(one: Share) -> str:
 
 def mended(one: Share) -> str:
     """Say when it seems to be over."""
-    if one.standing == "mended":
-        return f"; mended: not in its last {one.since} jobs"
-    return f"; not in its last {one.since}" if one.since else ""
+    if not one.since:
+        return ""
+    newest = "job" if one.since == 1 else f"{one.since} jobs"
+    said = "mended: " if one.standing == "mended" else ""
+    return f"; {said}not in its newest {newest}"
 
 
 def advice(node: Node) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gangstart
-from gangstart import core, job, plugstack
+from gangstart import core, job, plugstack, stackfile
 from gangstart.doctor import facts
 from gangstart.doctor.site import line_of
 from gangstart.doctor.tools import Commands
@@ -102,7 +102,7 @@ def read_files(plugin: Path, where: Place) -> plan.Files:
     """Read what is to be installed."""
     package = Path(gangstart.__file__).parent
     template = (package / "plugin" / plan.CONF).read_text()
-    commented = f"optional {plugstack.PLUGIN}\n"
+    commented = f"optional {stackfile.PLUGIN}\n"
     return plan.Files(
         plugin=plugin.read_bytes(),
         probe=(package / plan.PROBE).read_bytes(),
@@ -191,7 +191,7 @@ def remember_include(
 def advise(where: Place, changes: Sequence[Change]) -> None:
     """Say what is left to do."""
     files = (
-        f"login and compute nodes need {where.libdir}/{plugstack.PLUGIN}, "
+        f"login and compute nodes need {where.libdir}/{stackfile.PLUGIN}, "
         f"{plan.PROBE} beside it and {where.stack}; compute nodes need no Python"
     )
     rows = [

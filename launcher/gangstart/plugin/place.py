@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gangstart import plugstack
+from gangstart import plugstack, stackfile
 from gangstart.doctor import site
 from gangstart.errors import GangstartError
 from gangstart.plugin import path as release
@@ -57,8 +57,8 @@ class Place:
     def named(self) -> str:
         """The plugin as plugstack.conf calls it."""
         if self.libdir == self.plugin_dir:
-            return plugstack.PLUGIN
-        return str(self.libdir / plugstack.PLUGIN)
+            return stackfile.PLUGIN
+        return str(self.libdir / stackfile.PLUGIN)
 
     @property
     def inline(self) -> bool:
@@ -80,7 +80,7 @@ def find(wanted: Wanted, tools: Tools, env: Mapping[str, str]) -> Place:
     """Ask Slurm where things are; what the user named is not asked for."""
     root = Path(wanted.root).absolute()
     told = {} if root != Path("/") else ask(tools, env)
-    conf = wanted.conf_dir and Path(wanted.conf_dir) / plugstack.NAME
+    conf = wanted.conf_dir and Path(wanted.conf_dir) / stackfile.NAME
     stack = Path(conf) if conf else stack_of(root, told)
     folder = told.get("plugindir", "").partition(":")[0]
     plugin_dir = Path(folder) if folder.startswith("/") else debian_plugins(root)
@@ -118,7 +118,7 @@ def stack_of(root: Path, told: Mapping[str, str]) -> Path:
     named = told.get("plugstackconfig", "")
     beside = told.get("slurm_conf", "")
     paths = [Path(named)] if named.startswith("/") else []
-    paths += [Path(beside).with_name(plugstack.NAME)] if beside.startswith("/") else []
+    paths += [Path(beside).with_name(stackfile.NAME)] if beside.startswith("/") else []
     if paths:
         return paths[0]
     found = plugstack.candidates() if root == Path("/") else list(usual())
@@ -134,7 +134,7 @@ def stack_of(root: Path, told: Mapping[str, str]) -> Path:
 
 def usual() -> tuple[Path, ...]:
     """Return plugstack.conf in the usual folders."""
-    return tuple(folder / plugstack.NAME for folder in plugstack.FOLDERS)
+    return tuple(Path(folder) / stackfile.NAME for folder in stackfile.FOLDERS)
 
 
 def debian_plugins(root: Path) -> Path | None:

@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gangstart import plugstack
+from gangstart import plugstack, stackfile
 from gangstart.errors import GangstartError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ PROBE = "gangstart-probe"
 CONF = "gangstart.conf"
 #: Behind any other file of the folder, for when one there starts containers.
 LATE_CONF = "zz-gangstart.conf"
-OWN_LINE = re.compile(rf"^\s*(\w+)\s+(\S*{re.escape(plugstack.PLUGIN)})([^#\n]*)")
+OWN_LINE = re.compile(rf"^\s*(\w+)\s+(\S*{re.escape(stackfile.PLUGIN)})([^#\n]*)")
 PROGRAM, TEXT = 0o755, 0o644
 SHOWN = 12
 
@@ -72,7 +72,7 @@ def changes(
     `site`: arguments of plugstack.conf to set; `ours`: files that were installed
     before, and their digests.
     """
-    programs = ((PROBE, files.probe), (plugstack.PLUGIN, files.plugin))
+    programs = ((PROBE, files.probe), (stackfile.PLUGIN, files.plugin))
     made = [
         Change(path, read(place, path), content, PROGRAM)
         for path, content in ((place.libdir / name, data) for name, data in programs)
@@ -111,7 +111,7 @@ def conf_changes(
 
 def include_line(target: Path) -> str:
     """Return the line by which plugstack.conf takes in our file."""
-    return f"{plugstack.INCLUDE} {target}\n"
+    return f"{stackfile.INCLUDE} {target}\n"
 
 
 def text_change(
@@ -176,7 +176,7 @@ def sequence(place: Place, target: Path) -> Iterator[Path | str]:
         words = line.partition("#")[0].split()
         if len(words) < 2:  # noqa: PLR2004 - a plugin or a file
             continue
-        if words[0] != plugstack.INCLUDE:
+        if words[0] != stackfile.INCLUDE:
             if plugstack.CONTAINERS.fullmatch(Path(words[1]).name):
                 yield words[1]
             continue
@@ -203,7 +203,7 @@ def included(place: Place, pattern: str, target: Path) -> list[Path]:
 def covered(place: Place, text: str, target: Path) -> bool:
     """Whether an include line of plugstack.conf takes our file in."""
     lines = (line.partition("#")[0].split() for line in text.splitlines())
-    patterns = [w[1] for w in lines if len(w) > 1 and w[0] == plugstack.INCLUDE]
+    patterns = [w[1] for w in lines if len(w) > 1 and w[0] == stackfile.INCLUDE]
     return any(target in included(place, one, target) for one in patterns)
 
 

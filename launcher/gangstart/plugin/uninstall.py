@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from gangstart import job, plugstack
+from gangstart import job, plugstack, stackfile
 from gangstart.doctor.tools import Commands
 from gangstart.plugin import apply, place, plan
 from gangstart.plugin.install import add_place
@@ -109,7 +109,7 @@ def files(where: Place, record: apply.Record, left: list[str]) -> list[plan.Chan
 
 def is_program(path: Path) -> bool:
     """Whether it is one of the two files."""
-    return path.name in (plugstack.PLUGIN, plan.PROBE)
+    return path.name in (stackfile.PLUGIN, plan.PROBE)
 
 
 def without_line(path: Path, old: bytes) -> plan.Change:

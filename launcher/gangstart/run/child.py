@@ -7,17 +7,17 @@ that all of it can be ended; on a terminal it stays in ours, which the terminal 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
-import subprocess
 import time
-from typing import TYPE_CHECKING
 
 from gangstart.errors import GangstartError
 from gangstart.run.control import say
-from gangstart.run.guard import Watcher, die_with_parent, kill_group
+from gangstart.run.guard import Watcher, close_others, die_with_parent, kill_group
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -28,6 +28,7 @@ FORWARDED = (
     signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGWINCH,
 )  # fmt: skip
 ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
+IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)  # by Python, not by the program
 SLICE_S = 0.25  # how often the launcher is looked for
 KNOWN_S = 2.0  # rank 0 gets this long to take note of a failure
 SETTLE_S = 0.3  # who was told to end hears this long whether somebody failed before
@@ -77,30 +78,60 @@ class Child:
 
 
 def spawn(argv: Sequence[str], env: Mapping[str, str]) -> Child:
-    """Start a command; raises GangstartError (126, 127) when it cannot be executed."""
+    """Start a command; raises GangstartError (126, 127) when it cannot be executed.
+
+    The signals that are forwarded wait from here on until a Runner can forward them.
+    """
     watcher = None if os.isatty(0) else Watcher()
     parent = os.getpid()
+    heard, tell = os.pipe2(os.O_CLOEXEC)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            if watcher is not None:
+                watcher.lead()
+            die_with_parent(parent)
+            _become(argv, env, mask, tell)
+        finally:
+            os._exit(127)
+    os.close(tell)
+    with open(heard, "rb") as line:
+        refused = line.read()
+    if not refused:
+        return Child(pid, watcher)
+    os.waitpid(pid, 0)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if watcher is not None:
+        watcher.dismiss()
+    number = int(refused)
+    raise GangstartError(
+        f"run: cannot execute {argv[0]}: {os.strerror(number)}",
+        exit_code=127 if number == errno.ENOENT else 126,
+    )
 
-    def prepare() -> None:
-        if watcher is not None:
-            watcher.lead()
-        die_with_parent(parent)
 
+def _become(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    mask: set[int | signal.Signals],
+    tell: int,
+) -> None:
+    """Be the program, in a fork of this process; ``tell`` hears the errno if not.
+
+    subprocess does the same for a caller that can wait for its import.
+    """
+    for number in FORWARDED:
+        if callable(signal.getsignal(number)):  # what the user ignores stays ignored
+            signal.signal(number, signal.SIG_DFL)
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_DFL)
+    close_others(tell)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     try:
-        made = subprocess.Popen(
-            list(argv),
-            env=dict(env),
-            preexec_fn=prepare,  # noqa: PLW1509 - one thread, and only libc calls
-        )
+        os.execvpe(argv[0], list(argv), dict(env))  # noqa: S606 - no shell is right
     except OSError as error:
-        if watcher is not None:
-            watcher.dismiss()
-        code = 127 if isinstance(error, FileNotFoundError) else 126
-        raise GangstartError(
-            f"run: cannot execute {argv[0]}: {error.strerror}", exit_code=code
-        ) from error
-    made.returncode = 0  # Child waits for it, by its pid
-    return Child(made.pid, watcher)
+        os.write(tell, str(error.errno).encode())
 
 
 class Runner:
@@ -121,6 +152,7 @@ class Runner:
         signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
         for number in (*FORWARDED, signal.SIGCHLD):
             signal.signal(number, _noted)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
         try:
             status = self._wait_for_child()
             return self._leave(status)

@@ -7,29 +7,27 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
 
 from gangstart import iface
 from gangstart.errors import GangstartError
-from gangstart.run.meet import Holder, Prober, listen, listen_inside, offer
+from gangstart.record import Record, plain, replace
 from gangstart.run.member import member, own_master, toward
 from gangstart.run.plan import Layout, Meeting, plan
-from gangstart.run.root import packed_offer
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
     from collections.abc import Mapping
 
     from gangstart.core import EnvPlan
+    from gangstart.run.meet import Holder, Prober
     from gangstart.run.member import Ready
     from gangstart.run.world import Message, World
 
 ROOT = 0  # MPI's rank of the place that decides
 
 
-@dataclass(frozen=True)
-class Started:
+class Started(Record):
     """What a rank was given at the release."""
 
     step: tuple[int, int]
@@ -55,7 +53,7 @@ class Client:
         self._rank = 0
         self._key = b""
         self._holder: Holder | None = None
-        self._prober = Prober()
+        self._prober: Prober | None = None
         said = member(ready, env, (world.rank, world.size))
         world.send(ROOT, {"k": "hello", "member": said.packed()})
 
@@ -72,10 +70,10 @@ class Client:
     def step(self) -> None:
         """Go on with what is under way; never blocks."""
         self._serve()
-        done = self._prober.take()
+        done = self._prober.take() if self._prober is not None else None
         if done is not None:
             turn, reach = done
-            self.world.send(ROOT, {"k": "reach", "round": turn, **asdict(reach)})
+            self.world.send(ROOT, {"k": "reach", "round": turn, **plain(reach)})
 
     def _serve(self) -> None:
         """Answer who tries to reach rank 0; if that is over, the start is."""
@@ -125,11 +123,13 @@ class Client:
 
     def _hold(self, layout: Layout) -> None:
         """Rank 0: take MASTER_PORT, listen for failures, say where to meet."""
+        from gangstart.run import meet  # noqa: PLC0415 - rank 0 alone
+
         spec, node = self.ready.spec, self.ready.launched.node
         user = own_master(self.env)
         fixed = user[1] or (str(spec.master_port) if spec.master_port else "")
-        self._holder = Holder(layout.step, node, fixed, spec.ports)
-        made = offer(
+        self._holder = meet.Holder(layout.step, node, fixed, spec.ports)
+        made = meet.offer(
             node,
             self._holder.port,
             spec,
@@ -139,13 +139,17 @@ class Client:
             alone=len(layout.nodes) == 1,
         )
         if spec.ports[1]:
-            self.control, _ = listen_inside(layout.step, node, spec.ports)
+            self.control, _ = meet.listen_inside(layout.step, node, spec.ports)
         else:
-            self.control = listen(0)
-        message = {"k": "offer", "offer": packed_offer(made)}
+            self.control = meet.listen(0)
+        message = {"k": "offer", "offer": plain(made)}
         self.world.send(ROOT, {**message, "control": self.control.getsockname()[1]})
 
     def _on_probe(self, message: Message) -> None:
+        if self._prober is None:
+            from gangstart.run.meet import Prober  # noqa: PLC0415 - one of each node
+
+            self._prober = Prober()
         self._prober.start(
             message["round"],
             message["address"],

@@ -10,25 +10,45 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import socket
-import sys
 import time
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
 
-from gangstart.errors import GangstartError
-from gangstart.run.link import Link, LinkBrokenError
-from gangstart.run.meet import accepted
+from gangstart.record import Record
+from gangstart.run.link import Link, LinkBrokenError, connected
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
+    from typing import Protocol
+
     from gangstart.run.startup import Released
+
+    class Control(Protocol):
+        """A rank's line to the others while the program runs. Nothing here blocks."""
+
+        first: First | None
+
+        def sockets(self) -> list[socket.socket]:
+            """What to wait for."""
+
+        def poll(self) -> None:
+            """Take what has come."""
+
+        def ended(self, status: int, how: str) -> None:
+            """Tell that this rank's program has ended."""
+
+        def over(self) -> bool:
+            """Whether this rank may end: nobody needs it, or everybody knows."""
+
+        def close(self) -> None:
+            """Hang up."""
+
 
 CONNECT_S = 10.0
 KILLED = 137
+STDERR = 2
 
 
-@dataclass(frozen=True)
-class First:
+class First(Record):
     """The rank that failed first; status is the exit code that everybody ends with."""
 
     rank: int
@@ -40,27 +60,6 @@ class First:
         """One line without its end; node is empty where nobody could say it."""
         where = f" on {self.node}" if self.node else ""
         return f"rank {self.rank}{where} failed first: {self.how}"
-
-
-class Control(Protocol):
-    """A rank's line to the others while the program runs. Nothing here blocks."""
-
-    first: First | None
-
-    def sockets(self) -> list[socket.socket]:
-        """What to wait for."""
-
-    def poll(self) -> None:
-        """Take what has come."""
-
-    def ended(self, status: int, how: str) -> None:
-        """Tell that this rank's program has ended."""
-
-    def over(self) -> bool:
-        """Whether this rank may end: nobody needs it, or everybody knows."""
-
-    def close(self) -> None:
-        """Hang up."""
 
 
 class NoControl:
@@ -88,113 +87,6 @@ class NoControl:
         """Nothing to hang up."""
 
 
-@dataclass
-class Seat:
-    """A rank as the hub sees it; before its first word nobody knows who it is."""
-
-    link: Link
-    rank: int = -1
-    node: str = ""
-    ended: bool = False
-
-
-class Hub:
-    """Rank 0: hears every rank, and tells all who failed first."""
-
-    def __init__(self, released: Released, listening: socket.socket) -> None:
-        """Listen for the others, on a socket that was opened before the release."""
-        self.first: First | None = None
-        self._released = released
-        self._listening: socket.socket | None = listening
-        listening.setblocking(False)  # noqa: FBT003 - the method's own signature
-        self._seats: list[Seat] = []
-        self._came: set[int] = {0}
-        self._until = time.monotonic() + CONNECT_S
-        self._own_end = False
-
-    def sockets(self) -> list[socket.socket]:
-        """The listening one and every rank's."""
-        listening = [self._listening] if self._listening is not None else []
-        return [*listening, *(seat.link.peer for seat in self._seats)]
-
-    def poll(self) -> None:
-        """Accept, hear, and find who failed first."""
-        if self._listening is not None:
-            self._accept(self._listening)
-        for seat in list(self._seats):
-            self._attend(seat)
-
-    def _accept(self, listening: socket.socket) -> None:
-        try:
-            for peer in accepted(listening):
-                with contextlib.suppress(LinkBrokenError):  # a stranger
-                    self._seats.append(Seat(Link(peer, self._released.key, hub=True)))
-        except GangstartError as error:
-            # Who waits hears it from the kernel, and says that it has no line.
-            listening.close()
-            self._listening = None
-            say(
-                f"gang-start: warning: {error.message}: if one of the ranks that are "
-                "left fails, only the launcher ends the others\n"
-            )
-
-    def _attend(self, seat: Seat) -> None:
-        try:
-            for message in seat.link.receive():
-                self._hear(seat, message)
-        except LinkBrokenError:
-            self._lose(seat)
-
-    def _hear(self, seat: Seat, message: dict[str, Any]) -> None:
-        if "rank" in message:
-            seat.rank, seat.node = int(message["rank"]), str(message["node"])
-            self._came.add(seat.rank)
-            self._tell(seat)
-        if "status" in message:
-            seat.ended = True
-            if message["status"]:
-                how = str(message["how"])
-                self._fail(First(seat.rank, seat.node, int(message["status"]), how))
-
-    def _lose(self, seat: Seat) -> None:
-        self._seats.remove(seat)
-        seat.link.close()
-        if seat.rank >= 0 and not seat.ended:
-            how = "its gangstart run was killed, or its node is gone"
-            self._fail(First(seat.rank, seat.node, KILLED, how))
-
-    def _fail(self, first: First) -> None:
-        if self.first is None:
-            self.first = first
-            for seat in list(self._seats):
-                self._tell(seat)
-
-    def _tell(self, seat: Seat) -> None:
-        if self.first is not None:
-            with contextlib.suppress(LinkBrokenError):  # it has ended by itself
-                seat.link.send({"first": asdict(self.first)})
-
-    def ended(self, status: int, how: str) -> None:
-        """Rank 0's own program has ended."""
-        self._own_end = True
-        if status:
-            self._fail(First(0, self._released.node, status, how))
-
-    def over(self) -> bool:
-        """Whether every rank has ended, or never came in the time for it."""
-        late = time.monotonic() > self._until
-        everybody = len(self._came) == self._released.world or late
-        named = [seat for seat in self._seats if seat.rank >= 0]
-        return self._own_end and everybody and not named
-
-    def close(self) -> None:
-        """Hang up on all."""
-        for seat in self._seats:
-            seat.link.close()
-        if self._listening is not None:
-            self._listening.close()
-
-
 class Spoke:
     """Every other rank: linked to rank 0."""
 
@@ -202,7 +94,7 @@ class Spoke:
         """Connect; raises OSError or LinkBrokenError if rank 0 cannot be reached."""
         self.first: First | None = None
         self._lost = self._told = self._good = False
-        peer = socket.create_connection(released.control, timeout=CONNECT_S)
+        peer = connected(*released.control, CONNECT_S)
         self._link = Link(peer, released.key, hub=False)
         self._link.send({"rank": released.rank, "node": released.node})
         self._introduce(time.monotonic() + CONNECT_S)
@@ -260,6 +152,8 @@ def connect(released: Released) -> tuple[Control, str]:
             released.listening.close()
         return NoControl(), ""
     if released.listening is not None:
+        from gangstart.run.controlhub import Hub  # noqa: PLC0415 - rank 0 alone
+
         return Hub(released, released.listening), ""
     try:
         return Spoke(released), ""
@@ -275,4 +169,4 @@ def connect(released: Released) -> tuple[Control, str]:
 def say(text: str) -> None:
     """One write, so that ranks do not mix in a line."""
     with contextlib.suppress(OSError):  # nobody reads it any more
-        os.write(sys.stderr.fileno(), text.encode(errors="replace"))
+        os.write(STDERR, text.encode(errors="replace"))

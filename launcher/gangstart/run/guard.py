@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 
 PR_SET_PDEATHSIG = 1
+STANDARD = 2  # the last of the three streams
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -31,6 +33,28 @@ def kill_group(group: int, number: int) -> None:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
         return
+
+
+def hold_streams() -> None:
+    """Let no pipe of ours have the number of a standard stream that is closed.
+
+    The program finds it closed again.
+    """
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= STANDARD:
+        continue
+    os.close(fd)
+
+
+def close_others(kept: int) -> None:
+    """Close what was inherited, but for the standard streams and ``kept``.
+
+    One by one: up to the limit can be a thousand million closes in a container, where
+    the kernel has no close_range().
+    """
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > STANDARD and int(name) != kept:
+            with contextlib.suppress(OSError):  # the one that listed them
+                os.close(int(name))
 
 
 class Watcher:
@@ -83,5 +107,4 @@ def _ignore(pipe: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
-    os.closerange(3, pipe)
-    os.closerange(pipe + 1, os.sysconf("SC_OPEN_MAX"))
+    close_others(pipe)

@@ -6,16 +6,17 @@ For programs that use mpi4py themselves: ``-m module`` or a script, as for pytho
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import runpy
 import sys
 import threading
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gangstart.job import adopt
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -28,6 +29,8 @@ def run_program(argv: Sequence[str], env: Mapping[str, str], world: World) -> No
     The others learn of it from the process that watches this one: MPI_Abort may hang.
     """
     adopt(env)
+    gc.freeze()
+    gc.enable()
     code = execute(list(argv))
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:

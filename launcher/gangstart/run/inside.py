@@ -6,11 +6,10 @@ TaskProlog runs between the plugin's plan and the program, and what it prints as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from gangstart.errors import GangstartError
+from gangstart.record import Record
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -22,8 +21,7 @@ SAME = (
 )
 
 
-@dataclass(frozen=True)
-class Inside:
+class Inside(Record):
     """This task was started by the plugin; warnings are sentences."""
 
     step: str

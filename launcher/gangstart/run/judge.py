@@ -6,12 +6,11 @@ among Slurm's own variables are found by the environment plan of the C core.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
-
 from gangstart.core import fold_ranks
+from gangstart.record import Record
 from gangstart.run.launched import MPICH, OPEN_MPI, SRUN
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -20,7 +19,7 @@ MISMATCH = "WORLD_MISMATCH"
 RANK_ORDER = "RANK_ORDER"
 
 
-class Speech(NamedTuple):
+class Speech(Record):
     """How an MPI library talks to the process manager that started it."""
 
     library: str
@@ -37,8 +36,7 @@ SPEECH = (
 )
 
 
-@dataclass(frozen=True)
-class Proc:
+class Proc(Record):
     """One process: what the launcher says of it (None: nothing) and what MPI says."""
 
     rank: int | None
@@ -48,8 +46,7 @@ class Proc:
     node: str = ""
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(Record):
     """What was found; ranks are the ones to use, one for each process, in order."""
 
     code: str = ""  # why it cannot start, "" = it can

@@ -1,4 +1,4 @@
-"""Who started this process, and which rank of how many it is by that word. Pure.
+"""Who started this process, and which rank of how many it is by that word.
 
 How to add a launcher: a row in LAUNCHERS, before those whose variables it inherits.
 """
@@ -6,20 +6,23 @@ How to add a launcher: a row in LAUNCHERS, before those whose variables it inher
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
 
+from gangstart.record import Record
+
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: Step ids from here on are batch, extern, interactive: no step of tasks.
 SPECIAL_STEP = 0xFFFFFFF0
+DAEMON = "hydra_pmi_proxy"  # MPICH's, one for each node of a start
+DEPTH = 32  # processes between it and a rank
 
 
 OPEN_MPI, MPICH, SRUN = "Open MPI's mpirun", "MPICH's mpiexec", "srun"
 
 
-class Launcher(NamedTuple):
+class Launcher(Record):
     """The variables in which a launcher tells a rank who it is."""
 
     name: str
@@ -66,8 +69,7 @@ PMI_KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class Launched:
+class Launched(Record):
     """What the launcher says; None = it does not say."""
 
     by: str | None
@@ -80,6 +82,7 @@ class Launched:
     node: str
     step: tuple[int, int, int] | None  # job, step, restart count of a Slurm step
     job: int | None  # the allocation's, also where the launcher is not srun
+    local_ranks: tuple[int, ...] = ()  # of this node, () = it does not say
 
 
 def number(env: Mapping[str, str], name: str) -> int | None:
@@ -107,6 +110,13 @@ def is_task_step(env: Mapping[str, str]) -> bool:
     return step is not None and step < SPECIAL_STEP and bool(env.get("SLURM_JOB_ID"))
 
 
+def own_step(env: Mapping[str, str]) -> str:
+    """JOB.STEP of the Slurm step around this process, "-" outside of one."""
+    if "SLURM_JOB_ID" not in env or "SLURM_STEP_ID" not in env:
+        return "-"
+    return f"{env['SLURM_JOB_ID']}.{env['SLURM_STEP_ID']}"
+
+
 def node_name(env: Mapping[str, str], *, own_env: bool) -> str:
     """Slurm's name of this node, else the host's without its domain.
 
@@ -132,11 +142,12 @@ def launched(env: Mapping[str, str]) -> Launched:
         size=next((size for size in sizes if size is not None), None),
         local_rank=number(env, one.local_rank) if one else None,
         local_size=local_size(env, one.local_size) if one else None,
-        start=start_name(env, step) if one else "",
+        start=start_name(env, step, one.name) if one else "",
         pmi=kinds[0] if kinds else NO_PMI,
         node=node_name(env, own_env=one is None or one.own_env),
         step=step,
         job=job,
+        local_ranks=local_ranks(env) if step is not None else (),
     )
 
 
@@ -147,9 +158,38 @@ def local_size(env: Mapping[str, str], name: str) -> int | None:
     return number(env, name)
 
 
-def start_name(env: Mapping[str, str], step: tuple[int, int, int] | None) -> str:
-    """A name that the tasks of one start on one node share, fit for a file's name."""
+def local_ranks(env: Mapping[str, str]) -> tuple[int, ...]:
+    """The ranks of this node, where srun lists them."""
+    words = env.get("SLURM_GTIDS", "").split(",")
+    return tuple(int(word) for word in words if word.isascii() and word.isdecimal())
+
+
+def start_name(
+    env: Mapping[str, str], step: tuple[int, int, int] | None, by: str
+) -> str:
+    """A name that the tasks of one start on one node share, fit for a file's name.
+
+    "" where there is none: two tasks that took different names would miss each other.
+    """
     if step is not None:
         return f"{step[0]}.{step[1]}.{step[2]}"
-    spaces = env.get("PMIX_NAMESPACE", "") or f"parent-{os.getppid()}"
-    return "".join(c if c.isalnum() or c in "-._" else "-" for c in spaces)[:100]
+    name = daemon(os.getppid()) if by == MPICH else env.get("PMIX_NAMESPACE", "")
+    return "".join(c if c.isalnum() or c in "-._" else "-" for c in name)[:100]
+
+
+def daemon(pid: int) -> str:
+    """MPICH's daemon above a process, whatever shells are between; "" = it is not seen.
+
+    With the ticks of its start, since a pid comes again.
+    """
+    for _ in range(DEPTH):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                head, _, tail = file.read().rpartition(")")
+        except OSError:
+            return ""
+        words = tail.split()
+        if head.endswith(f"({DAEMON[:15]}"):  # as much as the kernel keeps
+            return f"daemon-{pid}-{words[19]}"
+        pid = int(words[1])
+    return ""

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import errno
 import socket
-import threading
 import time
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gangstart import core, iface
 from gangstart.errors import GangstartError
 from gangstart.port import choose_port
+from gangstart.record import Record
+from gangstart.run.link import connected
 from gangstart.story import Offer
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -31,7 +30,7 @@ PROVE_S = 1.5
 PEER_S = 2.0
 BACKLOG = 128
 SCARCE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+EPHEMERAL = "/proc/sys/net/ipv4/ip_local_port_range"
 
 
 def listen(port: int) -> socket.socket:
@@ -151,7 +150,8 @@ class Holder:
 def ephemeral_range() -> tuple[int, int] | None:
     """Ports that this node's kernel hands to any connection; None: not known."""
     try:
-        low, high = EPHEMERAL.read_text().split()
+        with open(EPHEMERAL, encoding="ascii") as file:
+            low, high = file.read().split()
     except (OSError, ValueError):
         return None
     return int(low), int(high)
@@ -223,8 +223,7 @@ def is_loopback(address: str) -> bool:
     return address.startswith("127.") or address == "::1"
 
 
-@dataclass(frozen=True)
-class Reach:
+class Reach(Record):
     """How a try to reach rank 0's node ended; see struct gs_reach of wire.h."""
 
     result: str  # ok, connect, stranger, resolve, elsewhere
@@ -269,7 +268,7 @@ def ask(address: str, port: int, key: bytes, until: float) -> Reach:
     """One try; raises OSError."""
     began = time.monotonic()
     nonce = ASK + iface.random_bytes(iface.NONCE_SIZE)
-    with socket.create_connection((address, port), timeout=TRY_S) as peer:
+    with connected(address, port, TRY_S) as peer:
         peer.sendall(nonce)
         got = b""
         while len(got) < iface.MAC_SIZE:
@@ -295,6 +294,8 @@ class Prober:
         self, turn: int, address: str, port: int, key: bytes, name: tuple[str, str]
     ) -> None:
         """Begin; a try under way is forgotten. name: it, and what it must be."""
+        import threading  # noqa: PLC0415 - one rank of each node tries
+
         self._round = turn
 
         def work() -> None:

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import socket
 import time
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from gangstart import core, iface
 from gangstart.errors import GangstartError
 from gangstart.gpuanswer import GpuWord
+from gangstart.record import Record, plain
 from gangstart.run.judge import Proc
+from gangstart.run.place import program_errno
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from gangstart.run.launched import Launched
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(Record):
     """One rank. Times are seconds; ``age_s`` = how long ago it was ready to start."""
 
     proc: Proc
@@ -46,7 +45,8 @@ class Member:
 
     def packed(self) -> dict[str, Any]:
         """As plain dicts and lists."""
-        return asdict(self)
+        made: dict[str, Any] = plain(self)
+        return made
 
     @classmethod
     def unpacked(cls, raw: Mapping[str, Any]) -> Member:
@@ -54,17 +54,6 @@ class Member:
         gpu = GpuWord(**raw["gpu"]) if raw["gpu"] is not None else None
         step = tuple(raw["step"]) if raw["step"] is not None else None
         return cls(**{**raw, "proc": Proc(**raw["proc"]), "gpu": gpu, "step": step})
-
-
-def program_errno(program: str, env: Mapping[str, str]) -> int:
-    """The errno that executing ``program`` would give here, 0 = it can be run."""
-    if shutil.which(program, path=env.get("PATH", os.defpath)):
-        return 0
-    try:
-        Path(program).stat()
-    except OSError as error:
-        return error.errno or errno.ENOENT
-    return errno.EACCES
 
 
 def own_master(env: Mapping[str, str]) -> tuple[str, str]:
@@ -94,8 +83,7 @@ def own_address(env: Mapping[str, str]) -> str:
         return ""
 
 
-@dataclass(frozen=True)
-class Ready:
+class Ready(Record):
     """What is known before MPI: from the launcher, the GPUs and the command line."""
 
     launched: Launched
@@ -113,7 +101,7 @@ def missing_errno(ready: Ready, env: Mapping[str, str]) -> int:
     if ready.script[:1] == ("-m",):
         return 0
     if ready.script:
-        return 0 if Path(ready.script[0]).exists() else errno.ENOENT
+        return 0 if os.path.exists(ready.script[0]) else errno.ENOENT
     return program_errno(ready.program, env)
 
 

@@ -6,11 +6,12 @@ is made from the variables that Slurm would have set for this layout.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
 
 from gangstart import core
+from gangstart.record import Record
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -23,8 +24,7 @@ MPI_PREFIXES = (
 MPI_NAMES = ("PMI_FD", "PMI_RANK", "PMI_SIZE", "MPIRUN_RANK", "IPATH_NO_CPUAFFINITY")
 
 
-@dataclass(frozen=True)
-class Meeting:
+class Meeting(Record):
     """What was settled at the release."""
 
     address: str = ""
@@ -33,14 +33,13 @@ class Meeting:
     report: str = ""
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(Record):
     """Which node has which ranks, nodes in order; ``slurm``: by srun, else not."""
 
     step: tuple[int, int]
     nodes: Mapping[str, Sequence[int]]
     slurm: bool = False
-    visible: Mapping[int, Sequence[str]] = field(default_factory=dict)  # GPU UUIDs
+    visible: Mapping[int, Sequence[str]] = MappingProxyType({})  # GPU UUIDs
 
     @property
     def world(self) -> int:

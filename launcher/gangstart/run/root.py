@@ -9,18 +9,19 @@ from __future__ import annotations
 import os
 import socket
 import time
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 from gangstart import __version__, core, iface
 from gangstart.gang import Gang
 from gangstart.gpuanswer import GpuWord
+from gangstart.record import Record, replace
 from gangstart.run import judge
 from gangstart.run.member import Member
 from gangstart.story import Offer, Story
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from gangstart.run.member import Ready
     from gangstart.run.userreport import Reports
@@ -30,8 +31,7 @@ UNKNOWN_NODE = "(unknown)"
 MISFIT_S = 1.5  # others may still answer after one could not reach an address
 
 
-@dataclass(frozen=True)
-class Came:
+class Came(Record):
     """A rank's word and when it was ready, on this process's monotonic clock."""
 
     member: Member
@@ -216,7 +216,7 @@ class Root:
 
     def _offer(self, _source: int, message: Message, _now: float) -> None:
         raw: Mapping[str, Any] = message["offer"]
-        candidates = [iface.Candidate(*one) for one in raw["candidates"]]
+        candidates = [iface.Candidate(**one) for one in raw["candidates"]]
         self.offer = Offer(**{**raw, "candidates": candidates})
         self.control = message["control"]
         self._probe()
@@ -318,8 +318,3 @@ class Root:
         for source in range(self.world.size):
             self.world.send(source, answer)
         self.reports.say(text + note)
-
-
-def packed_offer(offer: Offer) -> dict[str, Any]:
-    """An offer as plain dicts and lists."""
-    return {**asdict(offer), "candidates": [list(one) for one in offer.candidates]}

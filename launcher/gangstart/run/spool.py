@@ -11,16 +11,14 @@ import contextlib
 import fcntl
 import os
 import re
-import shutil
 import stat
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gangstart import iface
-from gangstart.step import own_step
+from gangstart.run.launched import own_step
+from gangstart.run.place import fresh, remove, temporary
 from gangstart.stepkey import NAME, StepKey, line_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -28,18 +26,18 @@ KEEP = 20  # runs of a user on a node
 RUN = re.compile(r"\d+\.\d+-[0-9a-f]{16}")
 
 
-def base_of(env: Mapping[str, str]) -> Path:
+def base_of(env: Mapping[str, str]) -> str:
     """Where this user's runs are on this node."""
     runtime = env.get("XDG_RUNTIME_DIR", "")
-    base = runtime if runtime.startswith("/") and Path(runtime).is_dir() else ""
-    return Path(base or tempfile.gettempdir()) / f"gangstart-{os.getuid()}"
+    base = runtime if runtime.startswith("/") and os.path.isdir(runtime) else ""
+    return f"{base or temporary(env)}/gangstart-{os.getuid()}"
 
 
-def own_folder(path: Path) -> None:
+def own_folder(path: str) -> None:
     """Make a private folder; raises OSError if one is there that is not ours alone."""
     with contextlib.suppress(FileExistsError):  # whose it is comes next
-        path.mkdir(mode=0o700)
-    info = path.lstat()
+        os.mkdir(path, 0o700)
+    info = os.lstat(path)
     private = stat.S_ISDIR(info.st_mode) and not info.st_mode & 0o077
     if not private or info.st_uid != os.getuid():
         raise PermissionError(1, "is not a folder of this user alone")
@@ -54,24 +52,25 @@ def make(env: Mapping[str, str], step: tuple[int, int], key: bytes) -> dict[str,
     told = {"GANGSTART_RUN": own_step(env)}
     made = StepKey(iface.seal(key, b"gangstart meet 1"), (0, 0))
     tag = iface.seal(made.key, b"folder")[:8].hex()
-    path = base_of(env) / f"{step[0]}.{step[1]}-{tag}"
+    base = base_of(env)
+    path = f"{base}/{step[0]}.{step[1]}-{tag}"
     try:
-        own_folder(path.parent)
-        prune(path.parent)
+        own_folder(base)
+        prune(base)
         own_folder(path)
-        own_folder(path / "user")
+        own_folder(f"{path}/user")
         leave(path, made)
     except OSError:
         return told
-    return {**told, "GANGSTART_SPOOL": str(path)}
+    return {**told, "GANGSTART_SPOOL": path}
 
 
-def leave(path: Path, made: StepKey) -> None:
+def leave(path: str, made: StepKey) -> None:
     """Put the key there, whole; the ranks of a node all write the same."""
-    fd, fresh = tempfile.mkstemp(prefix=".key-", dir=path)
+    fd, whole = fresh(path, ".key-")
     with os.fdopen(fd, "wb") as file:
         file.write(line_of(made))
-    Path(fresh).replace(path / NAME)
+    os.replace(whole, f"{path}/{NAME}")
 
 
 class Held:
@@ -79,7 +78,7 @@ class Held:
 
     def __init__(self, folder: str) -> None:
         """Hold it; "" is none."""
-        self._path = Path(folder)
+        self._path = folder
         self._fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY) if folder else -1
         if self._fd >= 0:
             fcntl.flock(self._fd, fcntl.LOCK_SH)
@@ -90,16 +89,22 @@ class Held:
             return
         with contextlib.suppress(OSError):  # others hold it
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            (self._path / NAME).unlink(missing_ok=True)
+            remove(f"{self._path}/{NAME}")
         os.close(self._fd)
         self._fd = -1
 
 
-def prune(base: Path) -> None:
+def prune(base: str) -> None:
     """Remove the oldest runs that nobody holds when there are more than KEEP."""
-    found = [p for p in base.iterdir() if RUN.fullmatch(p.name) and not p.is_symlink()]
-    found.sort(key=lambda p: p.stat().st_mtime)
-    for path in found[: max(0, len(found) - KEEP)]:
+    with os.scandir(base) as entries:
+        found = [one for one in entries if RUN.fullmatch(one.name)]
+    found = [one for one in found if not one.is_symlink()]
+    if len(found) <= KEEP:
+        return
+    import shutil  # noqa: PLC0415 - only where there is something to remove
+
+    found.sort(key=lambda one: one.stat().st_mtime)
+    for path in [one.path for one in found[: len(found) - KEEP]]:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

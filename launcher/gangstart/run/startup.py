@@ -13,17 +13,18 @@ import signal
 import socket
 import sys
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from gangstart.core import EXIT_CONFIG
+from gangstart.record import Record
 from gangstart.run.guard import Watcher, die_with_parent
 from gangstart.run.judge import mismatch
 from gangstart.run.marks import missing
 from gangstart.run.worker import forked
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from gangstart.run.marks import Marks
     from gangstart.run.member import Ready
@@ -33,8 +34,7 @@ INNOCENT_S = 2.0  # a node that misses nobody lets the others speak first
 GRACE_S = 30.0  # beyond T, for rank 0's word, and for MPI_Finalize
 
 
-@dataclass(frozen=True)
-class Released:
+class Released(Record):
     """What this rank was given; the control socket listens on rank 0 only."""
 
     rank: int
@@ -184,7 +184,7 @@ class Startup:
     def _init_hangs(self, timeout: float) -> str:
         """The lines of an MPI_Init that does not return, from one task of the node."""
         came = self.marks.ranks()
-        if came and self.ready.launched.rank not in (None, came[0]):
+        if came and self.ready.launched.rank not in (None, min(came)):
             return ""
         said = f"refused after {timeout:.0f} s: MPI_Init, called by gangstart run, has not returned"  # noqa: E501
         where = missing(self.ready.launched, came)

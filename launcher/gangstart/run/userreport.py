@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING
 
+from gangstart.run.place import fresh, remove
+
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -26,32 +26,31 @@ class Reports:
         self.cluster = env.get("SLURM_CLUSTER_NAME", "") or "local"
         self.wanted = wanted
         state, home = env.get("XDG_STATE_HOME", ""), env.get("HOME", "")
-        self.base: Path | None = None
+        self.base: str | None = None
         if state.startswith("/"):
-            self.base = Path(state)
-        elif home.startswith("/") and Path(home).is_dir():
-            self.base = Path(home) / ".local" / "state"
+            self.base = state
+        elif home.startswith("/") and os.path.isdir(home):
+            self.base = f"{home}/.local/state"
 
     def keep(self, step: tuple[int, int], report: str) -> tuple[str, str]:
         """Write it; its path ("" = none), and a line if a wanted one failed."""
         if self.wanted == "none" or (not self.wanted and self.base is None):
             return "", ""
-        path = Path(self.wanted) if self.wanted else self._place(step)
+        path = self.wanted or self._place(step)
         try:
             if not self.wanted:
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
             write(path, report)
         except OSError as error:
             why = error.strerror or str(error)
             line = f"gang-start: the report cannot be written to {path}: {why}\n"
             return "", line if self.wanted else ""
         if not self.wanted:
-            prune(path.parent)
-        return str(path), ""
+            prune(os.path.dirname(path))
+        return path, ""
 
-    def _place(self, step: tuple[int, int]) -> Path:
-        base = self.base or Path("/")
-        return base / "gangstart" / self.cluster / f"{step[0]}.{step[1]}.json"
+    def _place(self, step: tuple[int, int]) -> str:
+        return f"{self.base}/gangstart/{self.cluster}/{step[0]}.{step[1]}.json"
 
     def say(self, text: str) -> None:
         """Print the lines of the start in one go."""
@@ -59,22 +58,24 @@ class Reports:
         sys.stderr.flush()
 
 
-def write(path: Path, report: str) -> None:
+def write(path: str, report: str) -> None:
     """Put a report in its place in one move; only a plain file may be there."""
-    if path.is_symlink() or (path.exists() and not path.is_file()):
+    if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
         raise FileExistsError(17, "there is something that is no plain file")
-    fd, made = tempfile.mkstemp(prefix=".start-", dir=path.parent)
+    fd, made = fresh(os.path.dirname(path), ".start-")
     try:
         with os.fdopen(fd, "w", encoding="utf-8", errors="replace") as file:
             file.write(report)
-        Path(made).replace(path)
+        os.replace(made, path)
     except OSError:
-        Path(made).unlink(missing_ok=True)
+        remove(made)
         raise
 
 
-def prune(folder: Path) -> None:
+def prune(folder: str) -> None:
     """Remove the oldest report when there are more than KEEP."""
-    found = [p for p in folder.glob("*.json") if p.is_file()]
+    with os.scandir(folder) as entries:
+        named = [one for one in entries if one.name.endswith(".json")]
+    found = [one for one in named if one.is_file()]
     if len(found) > KEEP:
-        min(found, key=lambda p: p.stat().st_mtime).unlink(missing_ok=True)
+        remove(min(found, key=lambda one: one.stat().st_mtime).path)

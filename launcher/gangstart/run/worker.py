@@ -12,24 +12,23 @@ import signal
 import socket
 import sys
 import time
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
 
 from gangstart.errors import GangstartError
+from gangstart.record import plain
 from gangstart.run import spool
 from gangstart.run.client import Client
 from gangstart.run.guard import libc_exit
-from gangstart.run.inprocess import run_program
 from gangstart.run.judge import singleton
 from gangstart.run.launched import NO_PMI
-from gangstart.run.root import Root
-from gangstart.run.userreport import Reports
 from gangstart.run.world import MpiWorld, SoloWorld, library
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from gangstart.run.member import Ready
+    from gangstart.run.root import Root
     from gangstart.run.world import World
 
 ROOT_KINDS = {"hello", "fit", "unfit", "offer", "reach"}
@@ -96,7 +95,7 @@ def work(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None:
     more = spool.make(env, started.step, started.key)
     line.tell(
         "released",
-        **{k: v for k, v in asdict(started).items() if k not in ("plan", "key")},
+        **{k: v for k, v in plain(started).items() if k not in ("plan", "key")},
         key=started.key.hex(),
         set={**plan.set, **more},
         unset=list(plan.unset),
@@ -108,6 +107,8 @@ def work(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None:
         return
     line.tell("ready")
     line.wait_for_word()
+    from gangstart.run.inprocess import run_program  # noqa: PLC0415 - else a child
+
     run_program(ready.script, {**plan.apply(env), **more}, world)
 
 
@@ -141,8 +142,11 @@ def enter(mpi: str) -> World:
 
 def run(world: World, ready: Ready, env: Mapping[str, str]) -> Client:
     """Exchange messages until the decision is known here."""
-    root = None
+    root: Root | None = None
     if world.rank == 0:
+        from gangstart.run.root import Root  # noqa: PLC0415 - rank 0 alone
+        from gangstart.run.userreport import Reports  # noqa: PLC0415 - likewise
+
         root = Root(world, ready, Reports(env, ready.spec.report))
     client = Client(world, ready, env)
     idle = IDLE_S[0]

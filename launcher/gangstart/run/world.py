@@ -7,32 +7,35 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import TYPE_CHECKING, Any, Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Protocol
+
     from mpi4py.MPI import Intracomm, Request
 
-Message = dict[str, Any]
+    Message = dict[str, Any]
+
+    class World(Protocol):
+        """The ranks of one start, by MPI's numbers."""
+
+        rank: int
+        size: int
+
+        def send(self, to: int, message: Message) -> None:
+            """Start sending; returns at once."""
+
+        def poll(self) -> list[tuple[int, Message]]:
+            """What has come, with who sent it; returns at once."""
+
+        def busy(self) -> bool:
+            """Whether messages are still under way."""
+
+        def leave(self) -> None:
+            """End it in good order; every rank does."""
+
+
 TAG = 4711
-
-
-class World(Protocol):
-    """The ranks of one start, by MPI's numbers."""
-
-    rank: int
-    size: int
-
-    def send(self, to: int, message: Message) -> None:
-        """Start sending; returns at once."""
-
-    def poll(self) -> list[tuple[int, Message]]:
-        """What has come, with who sent it; returns at once."""
-
-    def busy(self) -> bool:
-        """Whether messages are still under way."""
-
-    def leave(self) -> None:
-        """End it in good order; every rank does."""
 
 
 class SoloWorld:
