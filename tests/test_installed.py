@@ -15,6 +15,7 @@ import pytest
 import slurmroot
 from gangstart.cluster import Cluster, Spec, daemons, lifecycle
 from gangstart.errors import GangstartError
+from gangstart.mcp.tools import TOOLS
 from gangstart.plugin import path, recipe
 from repo import ROOT, kept
 
@@ -92,6 +93,8 @@ def test_a_wheel_holds_a_plugin_for_every_line_and_their_sources(wheel: Path) ->
     wanted = {f"gangstart/plugins/{line.file_name}" for line in LINES}
     wanted |= {"gangstart/gangstart-probe", "gangstart/source/plugin/exports.map"}
     wanted |= {"gangstart/source/core/gang.c", "gangstart/source/plugin/slurmabi.h"}
+    wanted |= {"gangstart/mcp/SKILL.md"}
+    wanted |= {f"gangstart/mcp/schema/{tool.gives}.json" for tool in TOOLS}
     assert wanted - names == set()
 
 

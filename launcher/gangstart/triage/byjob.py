@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from gangstart.errors import GangstartError
 from gangstart.triage import offline, startreport
 from gangstart.triage.attribute import attribute
+from gangstart.triage.judge import judge
 from gangstart.triage.model import Outcome, SourceState, Trace
 from gangstart.triage.source import (
     archive,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from gangstart.report_find import Places
     from gangstart.triage.cause import Facts
-    from gangstart.triage.model import Job, Series
+    from gangstart.triage.model import Job, Series, Verdict
     from gangstart.triage.source.archive import StartReport
     from gangstart.triage.source.jobfiles import JobFile
     from gangstart.triage.source.promhttp import Server
@@ -68,6 +69,11 @@ class Asked:
     def end(self) -> float:
         """When the answer is due, on the monotonic clock."""
         return self.begun + self.deadline_s
+
+    @property
+    def number(self) -> int:
+        """Its number: of an array or a heterogeneous job the first one."""
+        return parse_wanted(self.text).number
 
     @property
     def step(self) -> int | None:
@@ -140,9 +146,39 @@ def here(asked: Asked) -> tuple[Slurm, str]:
     return bypyslurm.choose(Commands(run, ONE_COMMAND * asked.deadline_s))
 
 
+def files(asked: Asked) -> tuple[ask.Told, list[JobFile], SourceState]:
+    """What this machine's Slurm says of a job, and the files that it wrote.
+
+    Raises:
+        GangstartError: the text is no job.
+
+    """
+    parse_wanted(asked.text)
+    by, _ = here(asked)
+    return _first(asked, by)
+
+
 def no_bar(_: int) -> AbstractContextManager[Callable[[int], None]]:
     """Show no progress."""
     return contextlib.nullcontext(lambda _: None)
+
+
+def verdict(
+    asked: Asked,
+    bar: Callable[[int], AbstractContextManager[Callable[[int], None]]] = no_bar,
+) -> Verdict:
+    """Ask everybody about a job, and judge.
+
+    Raises:
+        GangstartError: the text is no job, or nobody knows of the job.
+
+    """
+    parse_wanted(asked.text)
+    by, remark = here(asked)
+    facts = gather(asked, by, bar)
+    if remark:
+        facts.trace.sources.append(SourceState("pyslurm", Outcome.ABSENT, remark))
+    return judge(facts)
 
 
 def gather(
@@ -231,7 +267,7 @@ def _archive(
     asked: Asked, told: ask.Told, end: float
 ) -> tuple[archive.Kept, SourceState]:
     """Start reports and events that gangstart itself has of the job."""
-    number = told.records[0].number if told.records else parse_wanted(asked.text).number
+    number = told.records[0].number if told.records else asked.number
     work = Work(lambda: archive.read(number, asked.places))
     return work.by(end) or (archive.Kept(), _late("archive", asked))
 

@@ -17,9 +17,7 @@ from gangstart.page import write
 from gangstart.triage import byjob, offline, story
 from gangstart.triage.answer import answer
 from gangstart.triage.judge import judge
-from gangstart.triage.model import Outcome, SourceState
 from gangstart.triage.source import promoptions
-from gangstart.triage.source.record import parse_wanted
 from gangstart.usage import Parser
 
 if TYPE_CHECKING:
@@ -181,12 +179,7 @@ def ask_all(options: Namespace) -> Verdict:
         promoptions.server(options),
         options.deadline,
     )
-    parse_wanted(options.of)
-    by, remark = byjob.here(asked)
-    facts = byjob.gather(asked, by, progress)
-    if remark:
-        facts.trace.sources.append(SourceState("pyslurm", Outcome.ABSENT, remark))
-    return judge(facts)
+    return byjob.verdict(asked, progress)
 
 
 def look(options: Namespace) -> Verdict:
