@@ -30,6 +30,8 @@ GAP_STEPS = 3.0  # a hole in the values that is longer breaks the line
 GIB = 1.0 / (1 << 30)
 CHARTS_MOST = 12
 NUMBER_ROOM = 14.0  # pixels that a number takes
+LETTER = 7.0  # pixels that a letter takes at most
+FEW = 4  # letters that are worth writing
 
 Told = dict[str, Any]
 Point = tuple[float, float]
@@ -211,16 +213,18 @@ def strip(
     y = TOP
     for one, label in zip(found, labels_of(found), strict=True):
         marks.append(svg.text(LEFT - 6, y + 14, label, "tick", "end"))
-        for begin, end, value in stretches(one["samples"]):
-            told = meaning(value)
-            if not told:
-                continue
+        told = [(b, e, meaning(v)) for b, e, v in stretches(one["samples"])]
+        told = [stretch for stretch in told if stretch[2]]
+        # One more than stretches, if there is none.
+        ends = [*(axis.x(begin) for begin, _, _ in told[1:]), RIGHT + 140]
+        for (begin, end, what), limit in zip(told, ends, strict=False):
             x, until = axis.x(begin), axis.x(end)
-            tip = f"{utc(begin, '%H:%M:%S')} to {utc(end, '%H:%M:%S')} UTC: {told}"
+            tip = f"{utc(begin, '%H:%M:%S')} to {utc(end, '%H:%M:%S')} UTC: {what}"
             marks.append(svg.rect(x, y + 2, max(until - x, 3), STRIP - 2, "state", tip))
-            room = (RIGHT + 140 - x) / 7
-            marks.append(svg.text(x + 4, y + 14, cut(told, max(int(room), 4)), "said"))
-            said.append(f"{label_of(one)}: {told} from {utc(begin, '%H:%M:%S')} UTC")
+            letters = int((limit - x - 4) / LETTER)
+            if letters >= FEW:  # up to the next; what is too narrow has its tip
+                marks.append(svg.text(x + 4, y + 14, cut(what, letters), "said"))
+            said.append(f"{label_of(one)}: {what} from {utc(begin, '%H:%M:%S')} UTC")
         y += STRIP + 2
     frame = axes.drawn(axis, TOP, y)
     return finished(name, found, [*frame, *when(y), *marks], y, said)
