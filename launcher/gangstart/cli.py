@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gc
 import os
 import sys
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 EXIT_USAGE = 2
 EXIT_INTERRUPT = 130
 EXIT_BROKEN_PIPE = 141
+#: What our own lines use beyond ASCII.
+PLAIN = {"“": '"', "”": '"', "…": "...", "·": "-", "–": "-", "—": "-", "µ": "u"}
 
 
 class Command(Record):
@@ -104,6 +107,7 @@ def main(
 ) -> int:
     """Run the command line; every failure ends here in one sentence and a code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    speakable()
     try:
         code = dispatch(arguments, commands)
         sys.stdout.flush()
@@ -120,6 +124,33 @@ def main(
         print(f"gangstart: {os_sentence(error)}", file=sys.stderr)
         return 1
     return code
+
+
+def speakable() -> None:
+    """See to it that whatever is said can be printed.
+
+    A locale's encoding may lack our quotes or a log's letters, and a caller may have
+    closed standard output or error: neither is a reason to end in a traceback.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - for good
+        elif getattr(stream, "errors", None) == "strict":
+            codecs.register_error("gangstart.spelt", spelt)
+            stream.reconfigure(errors="gangstart.spelt")
+
+
+def spelt(error: UnicodeError) -> tuple[str, int]:
+    """Spell out what an encoding lacks: our own signs in ASCII, others as escapes."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    made = "".join(
+        PLAIN.get(sign) or sign.encode("ascii", "backslashreplace").decode()
+        for sign in lacking
+    )
+    return made, error.end
 
 
 def dispatch(arguments: list[str], commands: Sequence[Command]) -> int:

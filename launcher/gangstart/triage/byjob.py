@@ -367,19 +367,14 @@ def _read(
     seen: Callable[[int], None],
 ) -> Facts:
     """Read all logs until the deadline."""
-
-    def bounded_seen(now: int) -> None:
-        seen(now)
-        if time.monotonic() > asked.end:
-            raise offline.EnoughError
-
+    until = offline.until(asked.end, seen)
     # The reader aligns events in place: what is left behind keeps its own.
     mine = replace(trace, sources=[], events=[replace(e) for e in trace.events])
 
     def work() -> Facts:
         with contextlib.closing(files):
             logs = offline.chained(files, asked.logs)
-            return offline.read_all(mine, logs, asked.kernel, bounded_seen)
+            return offline.read_all(mine, logs, asked.kernel, until)
 
     facts = Work(work).by(asked.end + GRACE_S)
     if facts is None:

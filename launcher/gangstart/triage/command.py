@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+from argparse import ArgumentTypeError
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +16,11 @@ from rich.text import Text
 from gangstart import report_find
 from gangstart.errors import GangstartError
 from gangstart.page import write
-from gangstart.triage import byjob, offline, story
+from gangstart.triage import byjob, offline, prefix, story
 from gangstart.triage.answer import answer
 from gangstart.triage.judge import judge
 from gangstart.triage.source import promoptions
+from gangstart.triage.source.record import parse_wanted
 from gangstart.usage import Parser
 
 if TYPE_CHECKING:
@@ -66,7 +69,7 @@ def parser() -> Parser:
     made.add_argument(
         "--log",
         metavar="PATH",
-        type=Path,
+        type=named,
         nargs="+",
         action="extend",
         default=[],
@@ -82,14 +85,14 @@ def parser() -> Parser:
     made.add_argument(
         "--sacct-json",
         metavar="FILE",
-        type=Path,
+        type=named,
         help="what sacct --json -j JOB printed: states, exit codes, times, nodes",
     )
     made.add_argument("--job", metavar="JOB", default="", help="which job it is about")
     made.add_argument(
         "--report",
         metavar="FILE",
-        type=Path,
+        type=named,
         help="the start report (start.json): which rank ran where, clocks",
     )
     made.add_argument("--json", action="store_true", help="docs/triage.schema.json")
@@ -102,6 +105,13 @@ def parser() -> Parser:
     return made
 
 
+def named(text: str) -> Path:
+    """A file's name; "" would be the folder where one is: other jobs' logs."""
+    if not text:
+        raise ArgumentTypeError("an empty name; is a variable not set?")
+    return Path(text)
+
+
 def kernel_logs(given: list[str]) -> list[tuple[str, Path]]:
     """Pairs out of NODE=FILE.
 
@@ -112,10 +122,10 @@ def kernel_logs(given: list[str]) -> list[tuple[str, Path]]:
     made = []
     for one in given:
         node, found, name = one.partition("=")
-        if not found or not node or not Path(name).is_file():
+        if not found or not prefix.HOST.fullmatch(node) or not Path(name).is_file():
             raise GangstartError(
-                f"triage: --kmsg {one!r} is not NODE=FILE with a file that exists, for "
-                "example --kmsg cn01=dmesg.cn01.txt",
+                f"triage: --kmsg {one[:200]!r} is not NODE=FILE with a node's name and "
+                "a file that exists, for example --kmsg cn01=dmesg.cn01.txt",
                 exit_code=2,
             )
         made.append((node, Path(name)))
@@ -133,10 +143,31 @@ def main(argv: list[str]) -> int:
             "--sacct-json FILE or --report start.json (see gangstart triage --help)",
             exit_code=2,
         )
+    if not LEAST_S <= options.deadline <= MOST_S:
+        raise GangstartError(
+            f"triage: --deadline {options.deadline:g} is not {LEAST_S:g} to {MOST_S:g} "
+            "seconds",
+            exit_code=2,
+        )
     if options.html is not None:
         write.check("triage", options.html, json=options.json)
+        spare(options)
     tell(ask_all(options) if options.of else look(options), options)
     return 0
+
+
+def spare(options: Namespace) -> None:
+    """Refuse to write the page over what it is about."""
+    page = Path(options.html)
+    named_files = [*options.log, *(path for _, path in kernel_logs(options.kmsg))]
+    named_files += [one for one in (options.report, options.sacct_json) if one]
+    read = next((p for p in named_files if p.exists() and _same(p, page)), None)
+    if options.html != write.STDOUT and read is not None:
+        raise write.refused("triage", options.html, f"{read} is to be read: it stays")
+
+
+def _same(one: Path, other: Path) -> bool:
+    return other.exists() and one.samefile(other)
 
 
 def tell(verdict: Verdict, options: Namespace) -> None:
@@ -165,12 +196,6 @@ def ask_all(options: Namespace) -> Verdict:
             "they are found by themselves, leave them out",
             exit_code=2,
         )
-    if not LEAST_S <= options.deadline <= MOST_S:
-        raise GangstartError(
-            f"triage: --deadline {options.deadline:g} is not {LEAST_S:g} to {MOST_S:g} "
-            "seconds",
-            exit_code=2,
-        )
     asked = byjob.Asked(
         options.of,
         report_find.places(options.archive, options.spool),
@@ -184,14 +209,16 @@ def ask_all(options: Namespace) -> Verdict:
 
 def look(options: Namespace) -> Verdict:
     """Read what the options name, and judge."""
-    trace = offline.empty(options.job)
+    end = time.monotonic() + options.deadline
+    trace = offline.empty(str(parse_wanted(options.job)) if options.job else "")
     if options.sacct_json:
         offline.read_accounting(options.sacct_json, trace, options.job)
     if options.report:
         offline.read_report(options.report, trace)
     logs = offline.log_files(options.log)
     with progress(sum(path.stat().st_size for path in logs)) as seen:
-        facts = offline.read_all(trace, logs, kernel_logs(options.kmsg), seen)
+        until = offline.until(end, seen)
+        facts = offline.read_all(trace, logs, kernel_logs(options.kmsg), until)
     return judge(facts)
 
 

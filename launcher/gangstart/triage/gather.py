@@ -341,7 +341,9 @@ class Log:
 
     def _node(self, known: dict[str, str], head: prefix.Head) -> str | None:
         name = known.pop("node", None) or head.node or self.reading.node
-        return prefix.short(name) if name else None
+        # It may end up in a command that somebody copies: only what can be a name.
+        fit = prefix.HOST.fullmatch(name) if name else None
+        return prefix.short(fit[0]) if fit else None
 
     def _keep(self, event: Event) -> None:
         """Keep an event, or count it with the last of its kind and writer."""

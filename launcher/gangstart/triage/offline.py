@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from gangstart import report
+from gangstart import report, report_find
 from gangstart.errors import GangstartError
 from gangstart.triage import startreport
 from gangstart.triage.attribute import attribute
@@ -24,10 +24,23 @@ if TYPE_CHECKING:
 #: What a folder given as a log may hold; further files are not logs.
 SUFFIXES = (".out", ".err", ".log", ".txt", ".json", ".gz", ".zst")
 MOST_FILES = 10_000
+#: Of a start report or an answer of sacct: as much as `gangstart report` reads.
+MOST_BYTES = report_find.FILE_BYTES
 
 
 class EnoughError(Exception):
     """Raised by who hears of the progress: read no further."""
+
+
+def until(end: float, seen: Callable[[int], None]) -> Callable[[int], None]:
+    """``seen``, but reading ends at ``end`` of the monotonic clock."""
+
+    def bounded(now: int) -> None:
+        seen(now)
+        if monotonic() > end:
+            raise EnoughError
+
+    return bounded
 
 
 class LogFile(NamedTuple):
@@ -98,6 +111,29 @@ def read_log(
     return log, cut
 
 
+def plain(path: Path, option: str) -> bytes:
+    """Contents of a file that has to be read whole.
+
+    Raises:
+        GangstartError: it is no plain file (a pipe may never end), too large, or
+            cannot be read.
+
+    """
+    why = ""
+    try:
+        if not path.exists():
+            why = "there is no such file"
+        elif not path.is_file():
+            why = "it is not a plain file"
+        elif (size := path.stat().st_size) > MOST_BYTES:
+            why = f"it has {size >> 20} MiB, more than {MOST_BYTES >> 20}"
+        else:
+            return path.read_bytes()
+    except OSError as error:
+        why = error.strerror or "it cannot be read"
+    raise GangstartError(f"triage: {option} {path}: {why}", exit_code=2)
+
+
 def read_report(path: Path, trace: Trace) -> None:
     """Take over who ran where from a start report.
 
@@ -105,7 +141,7 @@ def read_report(path: Path, trace: Trace) -> None:
         GangstartError: it is not one.
 
     """
-    told = report.parse(path.read_bytes(), path)
+    told = report.parse(plain(path, "--report"), path)
     trace.layout = startreport.layout(told)
     trace.events += startreport.health(told, path)
     trace.sources.append(SourceState("start report", Outcome.USED, str(path)))
@@ -119,7 +155,8 @@ def read_accounting(path: Path, trace: Trace, job_id: str) -> None:
 
     """
     try:
-        records = slurmjson.accounting_jobs(slurmjson.parse(path.read_bytes()))
+        told = slurmjson.parse(plain(path, "--sacct-json"))
+        records = slurmjson.accounting_jobs(told)
     except GarbageError as error:
         raise GangstartError(
             f"triage: {path} is not the output of sacct --json: {error}", exit_code=2

@@ -26,6 +26,8 @@ INNER_RANK = re.compile(
     r"\[(?:PG [^\]]*?)?Rank (\d+)\]|\[rank: ?(\d+)\]|\brank[ =:]{1,2}(\d+)\b"
     r"|\(rank (\d+)\)|\bRank (\d+):"
 )
+#: Nodes as they may stand in a command that somebody copies: n7, fe80::1, n[007,019].
+HOST = re.compile(r"[A-Za-z0-9_][\w.:,\[\]-]{0,254}", re.ASCII)
 INNER_FRONT = 160
 FRONTS = tuple("0123456789[ ")
 
