@@ -16,6 +16,7 @@ class Code(NamedTuple):
     drain: str  # "yes", "no", or "depends"
     command: str
     why: str
+    nowhere: str = ""  # the command where no node is known, in place of {node}
 
     @property
     def drains(self) -> bool | None:
@@ -25,6 +26,11 @@ class Code(NamedTuple):
 
 DRAIN = "scontrol update NodeName={node} State=DRAIN Reason='{code}: {job}'"
 EXCLUDE = "sbatch --exclude={node} …"
+UNPLACED = "look for where the program says that, fix it, then start again"
+NODELESS = (
+    "srun --label --gang-start …",
+    "no node is known from what was looked at: says of each line whose it is",
+)
 PROGRAM = "fix the program at the place named above, then start again"
 
 CODES: dict[str, Code] = {
@@ -64,6 +70,7 @@ CODES: dict[str, Code] = {
         "no",
         "df -h /dev/shm; ls -la /dev/shm on {node}",
         "shows what fills it; raise its size or remove leftovers",
+        "srun df -h /dev/shm",
     ),
     "DISK_FULL": Code(
         "a file system is full", "no", "df -h the path above", "shows how full it is"
@@ -76,6 +83,7 @@ CODES: dict[str, Code] = {
         "depends",
         "stat the path above on {node}; remount it",
         "a stale handle stays until the mount is renewed",
+        "srun stat the path above",
     ),
     "FD_LIMIT": Code(
         "too many open files",
@@ -130,6 +138,7 @@ CODES: dict[str, Code] = {
         "depends",
         EXCLUDE,
         "the other nodes have it; tell the administrators",
+        "install or load what is missing in the job script, then start again",
     ),
     "NODE_FAIL": Code("a node failed", "yes", EXCLUDE, "the node went away"),
     "LAUNCH_FAILED": Code(

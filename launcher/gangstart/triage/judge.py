@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gangstart.triage.cause import END, Cause, Facts
-from gangstart.triage.codes import CODES
+from gangstart.triage.codes import CODES, NODELESS, PROGRAM, UNPLACED
 from gangstart.triage.model import (
     Command,
     Confidence,
@@ -89,7 +89,7 @@ def judge(facts: Facts) -> Verdict:
     verdict = _verdict(facts, root)
     _consequences(facts, verdict, root, causes)
     _ruled_out(facts, verdict, root, causes)
-    _next(facts, verdict)
+    _next(facts, verdict, root)
     verdict.timeline = timeline(facts, root, causes)
     verdict.series = pictured(facts.trace.series, verdict)
     verdict.sources = list(facts.trace.sources)
@@ -123,6 +123,13 @@ def _fine(facts: Facts, causes: list[Cause]) -> Cause | None:
     )
 
 
+def _known(seen: list[Event]) -> str:
+    ranks = sorted({rank for e in seen if e.kind == "absent_task" for rank in e.ranks})
+    if ranks:
+        return f"the others heard no more of rank {', '.join(map(str, ranks[:16]))}"
+    return seen[0].text[:160]
+
+
 def _nothing(facts: Facts) -> Cause:
     """What remains when no rule found a cause."""
     state = facts.state
@@ -142,11 +149,14 @@ def _nothing(facts: Facts) -> Cause:
             facts.of("completed")[-1:],
             what="the program says that it completed, and no fault is seen",
         )
-    seen = facts.of("task_signal", "task_exit", "mpirun_signal", "elastic_root")
+    seen = facts.of("absent_task") or facts.of(
+        *("task_signal", "task_exit", "mpirun_signal", "elastic_root", "slurm_end")
+    )
     what = "the cause is not in what was looked at"
     if seen:
-        what += f"; known is only: {seen[0].text[:160]}"
-    node, rank = (seen[0].node, seen[0].rank) if len(seen) == 1 else (None, None)
+        what += f"; known is only: {_known(seen)}"
+    one = len(seen) == 1 and seen[0].kind != "slurm_end"  # told by whoever was ended
+    node, rank = (seen[0].node, seen[0].rank) if one else (None, None)
     return Cause(
         "UNKNOWN", END, seen[:2], node, rank, confidence=Confidence.POSSIBLE, what=what
     )
@@ -299,12 +309,23 @@ def _ruled_out(
         verdict.ruled_out.append(RuledOut("network", why))
 
 
-def _next(facts: Facts, verdict: Verdict) -> None:
+def _command(facts: Facts, verdict: Verdict, root: Cause) -> Command:
+    """What the code says to do; another text where a node or a place is not known."""
     code = CODES[verdict.code]
-    if code.command and ("{node}" not in code.command or verdict.node):
-        text = code.command.replace("{node}", verdict.node or "")
-        text = text.replace("{job}", facts.trace.job.job_id or "JOBID")
-        verdict.next.append(Command(text.replace("{code}", verdict.code), code.why))
+    if code.command == PROGRAM and not any("file" in e.fields for e in root.events):
+        return Command(UNPLACED, code.why)
+    if "{node}" in code.command and not verdict.node:
+        return Command(code.nowhere, code.title) if code.nowhere else Command(*NODELESS)
+    text = code.command.replace("{node}", verdict.node or "")
+    refused = next((e.fields.get("step") for e in facts.of("gang_refused")), None)
+    job = facts.trace.job.job_id or (refused or "").partition(".")[0] or "JOBID"
+    return Command(text.replace("{job}", job).replace("{code}", verdict.code), code.why)
+
+
+def _next(facts: Facts, verdict: Verdict, root: Cause) -> None:
+    command = _command(facts, verdict, root)
+    if command.text:
+        verdict.next.append(command)
     for one in offenders(facts.trace.history)[:3]:
         if one.node not in facts.nodes:
             continue

@@ -26,6 +26,8 @@ WAITS = {
     "RANK0_LATE",
     "NET_IB",
 }
+#: What ranks say that rank 0 did not answer.
+UNANSWERED = {"connect_failed", "connect_timeout"}
 #: Code that always gives way to another of the same level that explains it.
 GIVES_WAY = {
     "SEGFAULT": {"HOST_OOM", "SHM_FULL", "DISK_FULL", "GPU_FELL_OFF_BUS", "GPU_ECC"},
@@ -162,6 +164,9 @@ def _caused_by_wait(cause: Cause, symptoms: list[Cause]) -> bool:
 def _was_awaited(cause: Cause, symptom: Cause) -> bool:
     """Whether others timed out in a collective that this rank never waited in."""
     waited = {e.rank for e in symptom.events if e.kind == "nccl_watchdog"}
+    if not waited and cause.rank == 0 and not (cause.first and cause.first.dated):
+        # Whoever could not connect to rank 0 waited for it.
+        waited = {e.rank for e in symptom.events if e.kind in UNANSWERED} - {None}
     return bool(waited) and cause.rank is not None and cause.rank not in waited
 
 

@@ -125,7 +125,7 @@ def _wrong(facts: Facts, event: Event) -> bool:
         return True
     if right and host and not host[0].isdigit() and ":" not in host:
         # A name of no node at all; cn01-ib0 is another name of cn01.
-        return not any(named.startswith(node) for node in facts.nodes)
+        return not any(named.startswith(node) for node in (*facts.nodes, right))
     return event.fields.get("errno") in {"99", "22"}
 
 
@@ -243,7 +243,8 @@ def refused(facts: Facts) -> list[Cause]:
     nodes = nodes or list(layout.blamed_nodes)
     nodes = nodes or sorted({n for r in ranks if (n := facts.node_of(r))})
     code = _refusal(events[0].text if events else layout.reason)
-    why = f": {blamed[0].text.strip()[:160]}" if blamed else ""
+    told = blamed[0].fields.get("why") or blamed[0].text.strip() if blamed else ""
+    why = f": {told[:160]}" if told else ""
     who = ", ".join(nodes[:8]) or "some nodes"
     return [
         Cause(

@@ -34,9 +34,13 @@ GENERAL = (
     ),
     Row(
         "app_error",
-        ("ERROR", "CRITICAL", "FATAL", "atal:", "rror:", "panic:", "abort"),
-        r"(?:\b(?:ERROR|CRITICAL|FATAL)\b|^(?:\S+: )?(?:[Ee]rror|[Ff]atal|panic): "
-        r")\W*(?:rank[ :=]*(?P<rank>\d+)\W+)?(?P<why>.*)",
+        (
+            *("ERROR", "CRITICAL", "FATAL", "atal:", "rror:", "panic:", "abort"),
+            *("MPI_ERR_", "Fatal error in ", "panicked at "),
+        ),
+        r"(?:\b(?:ERROR|CRITICAL|FATAL)\b|\bMPI_ERR_(?=\w+: )|Fatal error in (?=P?MPI_)"
+        r"|panicked at |^(?:\S+: )?(?:[Ee]rror|[Ff]atal|panic): )\W*"
+        r"(?:rank[ :=]*(?P<rank>\d+)\W+)?(?P<why>.*)",
         "ERROR | rank 3: unknown option 'optim.lrr' in override",
     ),
 )

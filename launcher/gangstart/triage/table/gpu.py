@@ -91,7 +91,10 @@ GPU = (
             "CUBLAS_STATUS_ALLOC_FAILED",
             "OOM when allocating",
         ),
-        r"(?:CUDA|HIP) out of memory|OutOfMemoryError: (?:CUDA|HIP)|CUDA error: out "
+        # Within a sentence ("3 batches ran into CUDA out of memory and were skipped")
+        # it is told, not met.
+        r"(?:CUDA|HIP) out of memory(?! +[a-z])|OutOfMemoryError: "
+        r"(?:CUDA|HIP)|CUDA error: out "
         r"of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|"
         r"RESOURCE_EXHAUSTED:.*(?:[Oo]ut of memory|allocat)|Cuda failure (?:2 )?'out "
         r"of memory'|CUBLAS_STATUS_ALLOC_FAILED|"
