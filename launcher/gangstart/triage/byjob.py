@@ -268,7 +268,11 @@ def _archive(
 ) -> tuple[archive.Kept, SourceState]:
     """Start reports and events that gangstart itself has of the job."""
     number = told.records[0].number if told.records else asked.number
-    work = Work(lambda: archive.read(number, asked.places))
+    begins = [b for one in told.records if (b := one.submit or one.start)]
+    ends = [one.end for one in told.records]
+    end_of = max((e for e in ends if e), default=None) if all(ends) else None
+    span = (min(begins, default=None), end_of)
+    work = Work(lambda: archive.read(number, asked.places, span=span))
     return work.by(end) or (archive.Kept(), _late("archive", asked))
 
 

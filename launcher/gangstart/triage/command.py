@@ -65,6 +65,9 @@ def parser() -> Parser:
     )
     made.add_argument("--archive", metavar="DIR", help="where start reports are kept")
     made.add_argument("--spool", metavar="DIR", help="in place of /run/gangstart")
+    made.add_argument(
+        "--cluster", metavar="NAME", help="only start reports of this cluster"
+    )
     promoptions.add(made)
     made.add_argument(
         "--log",
@@ -198,7 +201,7 @@ def ask_all(options: Namespace) -> Verdict:
         )
     asked = byjob.Asked(
         options.of,
-        report_find.places(options.archive, options.spool),
+        report_find.places(options.archive, options.spool, options.cluster),
         tuple(offline.log_files(options.log)),
         tuple(kernel_logs(options.kmsg)),
         promoptions.server(options),

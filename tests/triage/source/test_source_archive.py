@@ -119,6 +119,50 @@ def test_each_run_and_step_once_and_the_fullest_copy(places: Places) -> None:
     assert [one.step for one in kept.reports] == [0, 1]
 
 
+def of_cluster(name: str, **changed: Any) -> dict[str, Any]:  # noqa: ANN401  JSON
+    report = told(**changed)
+    report["step"]["cluster"] = name
+    return report
+
+
+def test_a_report_of_another_cluster_with_that_number_is_left_out(
+    places: Places,
+) -> None:
+    mine = write(base(places) / "7.0" / "start.json", of_cluster("a"))
+    other = of_cluster("b", decided_at=2000.0)
+    write(places.states[0] / "b" / "7.0.json", other)
+    kept, state = archive.read(7, places)
+
+    assert [one.path for one in kept.reports] == [mine]
+    assert "1 left out: of other jobs of this number on b" in state.detail
+    assert "--cluster NAME chooses" in state.detail
+
+
+def test_own_copies_of_several_clusters_decide_nothing(places: Places) -> None:
+    for name in ("a", "b"):
+        write(places.states[0] / name / "7.0.json", of_cluster(name))
+    kept, state = archive.read(7, places)
+
+    assert kept.reports == []
+    assert state.outcome is Outcome.EMPTY
+    assert "2 left out: of other jobs of this number on a, b" in state.detail
+
+
+def test_a_report_from_before_or_after_the_job_is_of_another_one(
+    places: Places,
+) -> None:
+    mine = write(
+        places.states[0] / "a" / "7.0.json", of_cluster("a", decided_at=100_000.0)
+    )
+    write(places.states[0] / "b" / "7.0.json", of_cluster("b", decided_at=90_000.0))
+    write(places.states[0] / "c" / "7.0.json", of_cluster("c", decided_at=110_000.0))
+    kept, _ = archive.read(7, places, span=(99_000.0, 101_000.0))
+    running, _ = archive.read(7, places, span=(105_000.0, None))
+
+    assert [one.path for one in kept.reports] == [mine]
+    assert [one.cluster for one in running.reports] == ["c"]
+
+
 def test_events_of_checks_with_their_nodes(places: Places) -> None:
     line = json.dumps({"event": "check", "stage": "epilog"}) + "\n"
     write(base(places) / "7.node" / "n1" / "sys" / "events.jsonl", line + "{broken\n")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 REPORTS_MOST = 256  # of one job: the newest
 EVENTS_MOST = 10_000
 NODES_MOST = 65_536
+SKEW_S = 600.0  # between srun's clock and slurmctld's
+Span = tuple["float | None", "float | None"]
 EVENTS_FILE = "events.jsonl"
 
 
@@ -40,6 +42,16 @@ class StartReport:
     def complete(self) -> bool:
         """Whether it lists every node."""
         return self.told.get("complete") is True
+
+    @property
+    def decided(self) -> float:
+        """When it was decided, in seconds since 1970; 0 is not known."""
+        return float(self.told["decided_at"] or 0.0)
+
+    @property
+    def cluster(self) -> str:
+        """Where the job ran, "" if it is not told."""
+        return str(self.told["step"].get("cluster") or "")
 
     @property
     def attempt(self) -> int:
@@ -65,12 +77,16 @@ class Kept:
     reports: list[StartReport] = field(default_factory=list)
     events: list[CheckEvent] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
+    remark: str = ""
 
 
-def read(job: int, places: Places, own_node: str = "") -> tuple[Kept, SourceState]:
+def read(
+    job: int, places: Places, own_node: str = "", span: Span = (None, None)
+) -> tuple[Kept, SourceState]:
     """Reports and events of a job, each step's and run's newest; never raises.
 
     `own_node` is this machine's name in Slurm: its spool keeps events without one.
+    `span` is from when to when the job was there, as far as that is known.
     """
     kept = Kept()
     wanted = report_find.Wanted(job, None)
@@ -79,11 +95,47 @@ def read(job: int, places: Places, own_node: str = "") -> tuple[Kept, SourceStat
     for one in found[:REPORTS_MOST]:
         add_report(kept, one)
     kept.reports = newest(kept.reports)
+    keep_own(kept, places, span)
     for path, node in event_files(job, places, own_node):
         for line, told in enumerate(read_events(path), 1):
             if len(kept.events) < EVENTS_MOST:
                 kept.events.append(CheckEvent(path, line, node, told))
     return kept, state(kept, places)
+
+
+def keep_own(kept: Kept, places: Places, span: Span) -> None:
+    """Leave out reports of other jobs that have the same number.
+
+    Other clusters count their jobs too, and a user's own copies are of all of them. A
+    report from before or after the job is of another one. Archive and spool are those
+    of one cluster; without a report there, own copies of several decide nothing.
+    """
+    begin, end = span
+    all_of = kept.reports
+    fit = [
+        one
+        for one in all_of
+        if not one.decided
+        or (begin or 0.0) - SKEW_S <= one.decided <= (end or one.decided) + SKEW_S
+    ]
+    clusters = {one.cluster for one in fit}
+    if len(clusters) > 1:
+        near = {one.cluster for one in fit if not own_copy(one.path, places)}
+        clusters = near if len(near) == 1 else set()
+        fit = [one for one in fit if one.cluster in clusters]
+    kept.reports = fit
+    if len(fit) < len(all_of):
+        others = sorted({one.cluster for one in all_of} - clusters)
+        named = (
+            f" on {', '.join(others[:4])} (--cluster NAME chooses)" if others else ""
+        )
+        left = len(all_of) - len(fit)
+        kept.remark = f"{left} left out: of other jobs of this number{named}"
+
+
+def own_copy(path: Path, places: Places) -> bool:
+    """Whether a report is a copy that srun wrote for its user."""
+    return any(path.is_relative_to(state) for state in places.states)
 
 
 def add_report(kept: Kept, one: report_find.Found) -> None:
@@ -98,12 +150,12 @@ def add_report(kept: Kept, one: report_find.Found) -> None:
 
 def newest(reports: Sequence[StartReport]) -> list[StartReport]:
     """Of each step and run the fullest copy, in the order of their starts."""
-    best: dict[tuple[int, int, float], StartReport] = {}
+    best: dict[tuple[float, int, str], StartReport] = {}
     for one in reports:
-        key = (one.job, one.step, one.told["decided_at"] or 0.0)
+        key = (one.decided, one.step, one.cluster)
         if key not in best or (one.complete and not best[key].complete):
             best[key] = one
-    return [best[key] for key in sorted(best, key=lambda key: (key[2], key[1]))]
+    return [best[key] for key in sorted(best)]
 
 
 def event_files(job: int, places: Places, own_node: str) -> Iterator[tuple[Path, str]]:
@@ -122,9 +174,11 @@ def event_files(job: int, places: Places, own_node: str) -> Iterator[tuple[Path,
 def state(kept: Kept, places: Places) -> SourceState:
     """Say what was found."""
     broken = f", not readable: {'; '.join(kept.broken[:3])}" if kept.broken else ""
+    if kept.remark:
+        broken = f"; {kept.remark}{broken}"
     if kept.reports or kept.events:
         told = f"{len(kept.reports)} start reports, {len(kept.events)} events of checks"
         return SourceState("archive", Outcome.USED, told + broken)
     if kept.broken:
-        return SourceState("archive", Outcome.UNREACHABLE, broken.lstrip(", "))
-    return SourceState("archive", Outcome.EMPTY, f"nothing in {places}")
+        return SourceState("archive", Outcome.UNREACHABLE, broken.lstrip(";, "))
+    return SourceState("archive", Outcome.EMPTY, f"nothing in {places}{broken}")
