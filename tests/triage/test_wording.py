@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import os
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from cases.triagecase import triage
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def ask(*lines: str) -> dict[str, Any]:
@@ -67,3 +75,44 @@ def test_whoever_was_ended_is_not_named_for_it() -> None:
 
     assert (told["root_cause"], told["node"]) == ("UNKNOWN", None)
     assert "DUE TO JOB DEADLINE" in told["text"].splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("zone", "minutes"), [("UTC0", 0), ("IST-5:30", 330), ("EST5", -300)]
+)
+def test_a_time_without_a_zone_is_this_machines(
+    tmp_path: Path, zone: str, minutes: int
+) -> None:
+    """Slurm's records count from 1970; logs beside them are in local time."""
+    end = 1_780_000_000
+    local = datetime.fromtimestamp(end, timezone(timedelta(minutes=minutes), zone[:3]))
+    log = tmp_path / "slurm-7.out"
+    log.write_text(
+        f"{local:%Y-%m-%d %H:%M:%S} ERROR rank 0: ValueError\n"
+        "slurmstepd: error: *** JOB 7 ON cn01 CANCELLED AT "
+        f"{local:%Y-%m-%dT%H:%M:%S} DUE TO TIME LIMIT ***\n"
+    )
+    words = ("-m", "gangstart", "triage", "--log", str(log))
+    env = os.environ | {"TZ": zone}
+    made = subprocess.run(
+        [sys.executable, *words, "--json"], capture_output=True, env=env, check=True
+    )
+    shown = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, env=env, check=True
+    )
+
+    times = [one["time"] for one in json.loads(made.stdout)["timeline"]]
+    assert times
+    assert set(times) == {end}
+    assert f"timeline ({local.tzname()})" in shown.stdout
+    assert f"{local:%m-%d %H:%M:%S}" in shown.stdout
+
+
+@pytest.mark.parametrize("zone", ["-12:00", "+14:00", ""])
+@pytest.mark.parametrize("date", ["9999-12-31T23:59:59", "0001-01-01T00:00:00"])
+def test_a_time_at_the_edge_of_the_calendar_gets_an_answer(
+    date: str, zone: str
+) -> None:
+    told = ask(f"{date}{zone} ValueError: x", f"{date}{zone} RuntimeError: y")
+
+    assert told["root_cause"] in {"APP_EXCEPTION", "UNKNOWN"}

@@ -1,14 +1,16 @@
 """Times as logs write them, as seconds since 1970.
 
-A time without a zone is taken as UTC: what counts are differences between times that
-the same site wrote. Formats: ISO 8601 (Slurm, Python's logging), glog's E0314 (Abseil,
-PyTorch; without a leading zero of the month too), syslog and dmesg -T.
+A time without a zone is one of this machine's (TZ), as Slurm's daemons, syslog and
+logging write it: Slurm's records, start reports and Prometheus count from 1970.
+Formats: ISO 8601 (Slurm, Python's logging), glog's E0314 (Abseil, PyTorch; without a
+leading zero of the month too), syslog and dmesg -T.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 
 ISO = re.compile(
     r"(?<![\d-])(\d{4})[-/](\d\d)[-/](\d\d)[T _](\d\d):(\d\d):(\d\d)"
@@ -39,15 +41,28 @@ MONTHS = [
 ]
 #: A line's time stands at its front; further on is text about other times.
 FRONT = 120
+LAST = 59  # minute of an hour
 
 
-def _stamp(parts: list[int], fraction: str | None = None) -> float | None:
+def _stamp(
+    parts: list[int], fraction: str | None = None, *, utc: bool = False
+) -> float | None:
     year, month, day, hour, minute, second = parts
-    try:
-        at = datetime(year, month, day, hour, minute, 0, tzinfo=timezone.utc)
-    except ValueError:
+    begin = _hour(year, month, day, hour, utc)
+    if begin is None or minute > LAST:
         return None
-    return at.timestamp() + second + (float(f"0.{fraction}") if fraction else 0.0)
+    more = float(f"0.{fraction}") if fraction else 0.0
+    return begin + minute * 60 + second + more
+
+
+@lru_cache(maxsize=256)
+def _hour(year: int, month: int, day: int, hour: int, utc: bool) -> float | None:  # noqa: FBT001 - to be remembered
+    """When an hour began; a zone is looked up once for all lines of it."""
+    zone = timezone.utc if utc else None
+    try:
+        return datetime(year, month, day, hour, tzinfo=zone).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def iso(text: str) -> float | None:
@@ -55,8 +70,8 @@ def iso(text: str) -> float | None:
     found = ISO.search(text)
     if not found:
         return None
-    at = _stamp([int(found[i]) for i in range(1, 7)], found[7])
     zone = found[8]
+    at = _stamp([int(found[i]) for i in range(1, 7)], found[7], utc=bool(zone))
     if at is None or zone in {None, "Z"}:
         return at
     shift = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))

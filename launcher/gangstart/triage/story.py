@@ -21,9 +21,23 @@ def safe(text: str, most: int = 400) -> str:
 
 def clock(time: float | None) -> str:
     """A time of the timeline."""
-    if time is None:
-        return "-" * 8
-    return datetime.fromtimestamp(time, timezone.utc).strftime("%m-%d %H:%M:%S")
+    when = local(time)
+    return "-" * 8 if when is None else when.strftime("%m-%d %H:%M:%S")
+
+
+def local(time: float | None) -> datetime | None:
+    """A time as this machine's logs write it; None beyond the calendar."""
+    try:
+        when = None if time is None else datetime.fromtimestamp(time, timezone.utc)
+        return when and when.astimezone()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def zone(moments: list[Moment]) -> str:
+    """What the times of a timeline are, as "UTC" or "CET"."""
+    first = next((when for one in moments if (when := local(one.time))), None)
+    return "" if first is None else f" ({first.tzname()})"
 
 
 def quoted(evidence: Evidence) -> str:
@@ -43,7 +57,7 @@ def moment(one: Moment) -> str:
 def paragraphs(verdict: Verdict) -> Iterator[tuple[str, list[str]]]:
     """Title and lines of each part that has any."""
     yield "", [safe(verdict.sentence, 700), f"confidence: {verdict.confidence.value}"]
-    yield "timeline", [moment(one) for one in verdict.timeline]
+    yield f"timeline{zone(verdict.timeline)}", [moment(one) for one in verdict.timeline]
     yield "evidence", [f"{e.place}: {quoted(e)}" for e in verdict.evidence]
     yield (
         "consequences, not causes",
