@@ -106,6 +106,7 @@ def main(argv: list[str]) -> int:
     """Find the report and show it."""
     options = parser().parse_args(argv)
     wanted = report_find.parse_wanted(options.step)
+    report_find.refuse_empty({"--file": options.file})
     if options.file and options.step:
         raise GangstartError("report: give JOB.STEP or --file, not both", exit_code=2)
     if options.html is not None:

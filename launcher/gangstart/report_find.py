@@ -17,7 +17,7 @@ from gangstart import job, plugstack
 from gangstart.errors import GangstartError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 SPOOL = Path("/run/gangstart")
 RIVALS_NAMED = 5
@@ -258,13 +258,28 @@ def read(path: Path, most: int = FILE_BYTES) -> bytes:
         return file.read(most)
 
 
+def refuse_empty(given: Mapping[str, str | None]) -> None:
+    """Refuse options without a value: something else would be shown in their place."""
+    for option, value in given.items():
+        if value == "":
+            raise GangstartError(
+                f"report: {option}: an empty name; is a variable not set?", exit_code=2
+            )
+
+
 def places(
     archive: str | None, spool: str | None, cluster: str | None = None
 ) -> Places:
     """Where to look: only below an archive that was named, else in all places.
 
     Those are what this machine's plugstack.conf says, the spool and own copies.
+
+    Raises:
+        GangstartError: the archive is no folder, or a name is empty.
+
     """
+    given = {"--archive": archive, "--spool": spool, "--cluster": cluster}
+    refuse_empty(given)
     site = plugstack.arguments()
     kept = archive or site.get("archive", "none")
     if archive and not Path(archive).is_dir():

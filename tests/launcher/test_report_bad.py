@@ -28,6 +28,14 @@ def test_what_is_no_job_is_refused_with_what_is_one(site: Site, wrong: str) -> N
     assert sentence.startswith(f"{wrong!r} is not JOB or JOB.STEP")
 
 
+@pytest.mark.parametrize("option", ["--file", "--archive", "--spool", "--cluster"])
+def test_an_option_without_a_value_shows_no_other_report(
+    site: Site, option: str
+) -> None:
+    put(site.archive / "5.0" / "start.json", started())
+    assert f"{option}: an empty name" in site.refused(option, "", code=2)
+
+
 def test_a_step_and_a_file_are_too_much(site: Site) -> None:
     assert site.refused("5.0", "--file", "x", code=2) == (
         "give JOB.STEP or --file, not both"

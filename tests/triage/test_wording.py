@@ -116,3 +116,13 @@ def test_a_time_at_the_edge_of_the_calendar_gets_an_answer(
     told = ask(f"{date}{zone} ValueError: x", f"{date}{zone} RuntimeError: y")
 
     assert told["root_cause"] in {"APP_EXCEPTION", "UNKNOWN"}
+
+
+def test_what_the_shell_says_of_a_killed_program_is_told_and_is_no_cause() -> None:
+    told = ask(
+        "/var/spool/slurmd/job7/slurm_script: line 14: 29918 Killed      python prep.py"
+    )
+
+    assert told["root_cause"] == "UNKNOWN"
+    assert "29918 Killed" in told["text"].splitlines()[0]
+    assert "who sent the signal" in told["text"]

@@ -150,7 +150,8 @@ def _nothing(facts: Facts) -> Cause:
             what="the program says that it completed, and no fault is seen",
         )
     seen = facts.of("absent_task") or facts.of(
-        *("task_signal", "task_exit", "mpirun_signal", "elastic_root", "slurm_end")
+        *("task_signal", "task_exit", "mpirun_signal", "elastic_root", "slurm_end"),
+        "shell_killed",
     )
     what = "the cause is not in what was looked at"
     if seen:

@@ -40,7 +40,7 @@ def missing(facts: Facts) -> list[str]:
             f"who sent SIGKILL: exit code {KILLED} is what a shell makes of it, and "
             "that is all that is known; most often the kernel for want of memory"
         )
-    if facts.of("task_signal"):
+    if facts.of("task_signal", "shell_killed"):
         made.append(
             "who sent the signal: slurmd's log of the node, dmesg, the shell history"
         )

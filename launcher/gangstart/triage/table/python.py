@@ -42,6 +42,13 @@ PYTHON = (
         r"or directory",
         "/var/spool/slurmd/job77/slurm_script: line 12: nvidia-smi: command not found",
     ),
+    Row(  # bash of a child that a signal ended; the kernel's reason is elsewhere
+        "shell_killed",
+        (" Killed ", " Terminated ", " Aborted "),
+        r"line \d+: +(?P<pid>\d+) (?P<signal>Killed|Terminated|Aborted) ",
+        "/var/spool/slurmd/job77/slurm_script: line 14: 2991833 Killed                "
+        "  python prepare.py",
+    ),
     Row(
         "interrupted",
         ("KeyboardInterrupt", "SystemExit"),
