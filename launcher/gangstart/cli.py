@@ -103,7 +103,7 @@ def main(
         code = dispatch(arguments, commands)
         sys.stdout.flush()
     except GangstartError as error:
-        print(f"gangstart: {error.message}", file=sys.stderr)
+        complain(error.message)
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPT
@@ -112,7 +112,7 @@ def main(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
     except OSError as error:
-        print(f"gangstart: {os_sentence(error)}", file=sys.stderr)
+        complain(os_sentence(error))
         return 1
     return code
 
@@ -158,6 +158,16 @@ def help_text(commands: Sequence[Command]) -> str:
             "gangstart COMMAND --help says more; gangstart --version names the version",
         ]
     )
+
+
+def complain(sentence: str) -> None:
+    """Say what is wrong; a stream that takes nothing does not change the exit code."""
+    if sys.stderr is None:  # closed: print() would take the other one
+        return
+    try:
+        print(f"gangstart: {sentence}", file=sys.stderr, flush=True)
+    except OSError:  # nor may anything be flushed at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def os_sentence(error: OSError) -> str:

@@ -203,3 +203,29 @@ def test_closed_standard_streams_are_no_reason_not_to_start(tmp_path: Path) -> N
 
     assert done.returncode == 0
     assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("streams", ["<&- >&- 2>&-", "2>&-", "2>/dev/full"])
+def test_nor_not_to_start_where_nobody_can_read_the_line(
+    tmp_path: Path, streams: str
+) -> None:
+    """With a start of our own, in a world of one."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(PREFIXES)}
+    shell = f"{GANGSTART} run health=off -- touch {tmp_path}/ran {streams}"
+    mine = {"XDG_STATE_HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        ["sh", "-c", shell], env={**kept, **mine}, timeout=60, check=False
+    )
+
+    assert done.returncode == 0
+    assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("stream", ["2>&-", "2>/dev/full"])
+def test_the_code_of_an_error_counts_where_nobody_can_read_it(stream: str) -> None:
+    shell = f"{GANGSTART} run timeot=3 -- true {stream}"
+    done = subprocess.run(
+        ["sh", "-c", shell], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (78, "")

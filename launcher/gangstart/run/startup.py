@@ -16,6 +16,7 @@ import time
 
 from gangstart.core import EXIT_CONFIG
 from gangstart.record import Record
+from gangstart.run.control import say
 from gangstart.run.guard import Watcher, die_with_parent
 from gangstart.run.judge import mismatch
 from gangstart.run.marks import missing
@@ -222,7 +223,7 @@ class Startup:
         if raw is None:
             raise Refused(EXIT_ABSENT, self._sentence("the start told nothing"))
         if raw["text"]:
-            sys.stderr.write(f"gang-start: warning: {raw['text']}\n")
+            say(f"gang-start: warning: {raw['text']}\n")
         return Released(
             rank=raw["rank"],
             node=raw["node"],

@@ -17,6 +17,7 @@ from gangstart.errors import GangstartError
 from gangstart.record import plain
 from gangstart.run import spool
 from gangstart.run.client import Client
+from gangstart.run.control import say
 from gangstart.run.guard import libc_exit
 from gangstart.run.judge import singleton
 from gangstart.run.launched import NO_PMI
@@ -91,6 +92,7 @@ def work(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None:
     started = client.started
     if client.control is not None:
         line.give(client.control)
+        client.control.close()  # the watching process listens
     plan = started.plan
     more = spool.make(env, started.step, started.key)
     line.tell(
@@ -193,7 +195,7 @@ def forked(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None
         try:
             Line(channel).tell("failed", text=failed)
         except OSError:
-            sys.stderr.write(f"gang-start: {failed}\n")
+            say(f"gang-start: {failed}\n")
     finally:
         sys.stderr.flush()
         os._exit(1)
