@@ -149,7 +149,7 @@ class Startup:
             raise Refused(said["code"], said["text"])
         elif self.phase == "failed":
             raise Refused(
-                EXIT_ABSENT, self._sentence(f"the start failed: {said['text']}")
+                said["code"], self._sentence(f"the start failed: {said['text']}")
             )
         elif self.phase == "released":
             self._released = said

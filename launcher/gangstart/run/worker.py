@@ -13,6 +13,7 @@ import socket
 import sys
 import time
 
+from gangstart.core import EXIT_CONFIG
 from gangstart.errors import GangstartError
 from gangstart.record import plain
 from gangstart.run import spool
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 ROOT_KINDS = {"hello", "fit", "unfit", "offer", "reach"}
 IDLE_S = (0.0002, 0.005)  # between two looks for messages: shortest, longest
+EXIT_ABSENT = 75  # not everybody arrived
 LINGER_S = 1.0  # a refusal's messages get this long to leave
 
 
@@ -129,7 +131,7 @@ def load(ready: Ready) -> str:
         )
         if isinstance(error, ModuleNotFoundError):
             what = "mpi4py is not installed: pip install 'gangstart[mpi]'"
-        raise GangstartError(what) from error
+        raise GangstartError(what, exit_code=EXIT_CONFIG) from error
 
 
 def enter(mpi: str) -> World:
@@ -139,7 +141,8 @@ def enter(mpi: str) -> World:
     try:
         return MpiWorld()
     except RuntimeError as error:
-        raise GangstartError(f"MPI_Init of {mpi} failed: {error}") from error
+        failed = f"MPI_Init of {mpi} failed: {error}"
+        raise GangstartError(failed, exit_code=EXIT_ABSENT) from error
 
 
 def run(world: World, ready: Ready, env: Mapping[str, str]) -> Client:
@@ -192,8 +195,9 @@ def forked(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None
         said = " ".join(str(error).split())
         kind = "" if isinstance(error, GangstartError) else f"{type(error).__name__}: "
         failed = kind + said
+        code = error.exit_code if isinstance(error, GangstartError) else EXIT_ABSENT
         try:
-            Line(channel).tell("failed", text=failed)
+            Line(channel).tell("failed", text=failed, code=code)
         except OSError:
             say(f"gang-start: {failed}\n")
     finally:
