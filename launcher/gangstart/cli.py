@@ -162,10 +162,11 @@ def help_text(commands: Sequence[Command]) -> str:
 
 def complain(sentence: str) -> None:
     """Say what is wrong; a stream that takes nothing does not change the exit code."""
-    if sys.stderr is None:  # closed: print() would take the other one
+    if sys.stderr is None:  # closed: there is nobody to tell
         return
     try:
-        print(f"gangstart: {sentence}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"gangstart: {sentence}\n")  # one write: ranks do not mix
+        sys.stderr.flush()
     except OSError:  # nor may anything be flushed at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 

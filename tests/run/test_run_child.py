@@ -84,6 +84,31 @@ def test_a_program_that_is_not_there_ends_in_one_sentence() -> None:
     )
 
 
+def test_a_program_without_a_name_ends_in_one_sentence() -> None:
+    code, _, err = run("--", "")
+
+    assert (code, err.count("\n")) == (127, 1)
+    assert err.startswith("gangstart: run: what to run is empty")
+
+
+@pytest.mark.parametrize(
+    ("words", "allowed"),
+    [
+        (("--grace", "x", "--", "true"), "seconds, 0 to 86400, are allowed"),
+        (("--keep-mpi", "--in-process", "--", "x.py"), "not allowed with"),
+        (("--in-process", "--", "-c", "1"), "a script, or -m and a module"),
+        (("--in-process", "--", "-m"), "a script, or -m and a module"),
+    ],
+)
+def test_a_bad_option_is_one_sentence_that_says_what_is_allowed(
+    words: tuple[str, ...], allowed: str
+) -> None:
+    code, _, err = run(*words)
+
+    assert (code, err.count("\n")) == (2, 1)
+    assert allowed in err
+
+
 def test_without_a_program_the_usage_is_named() -> None:
     code, _, err = run("timeout=5")
 

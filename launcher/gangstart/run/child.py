@@ -82,6 +82,11 @@ def spawn(argv: Sequence[str], env: Mapping[str, str]) -> Child:
 
     The signals that are forwarded wait from here on until a Runner can forward them.
     """
+    if not argv[0]:
+        raise GangstartError(
+            "run: what to run is empty: write gangstart run [SPEC] -- COMMAND …",
+            exit_code=127,
+        )
     watcher = None if os.isatty(0) else Watcher()
     parent = os.getpid()
     heard, tell = os.pipe2(os.O_CLOEXEC)
