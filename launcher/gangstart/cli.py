@@ -9,6 +9,7 @@ from importlib import import_module
 
 from gangstart import __version__
 from gangstart.errors import GangstartError
+from gangstart.job import library_first
 from gangstart.record import Record
 
 TYPE_CHECKING = False
@@ -99,6 +100,8 @@ def main(
 ) -> int:
     """Run the command line; every failure ends here in one sentence and a code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        library_first()
     try:
         code = dispatch(arguments, commands)
         sys.stdout.flush()

@@ -14,7 +14,7 @@ import sys
 import threading
 from pathlib import Path
 
-from gangstart.job import adopt
+from gangstart.job import adopt, path_of_user
 from gangstart.run.control import say
 
 TYPE_CHECKING = False
@@ -30,6 +30,7 @@ def run_program(argv: Sequence[str], env: Mapping[str, str], world: World) -> No
     The others learn of it from the process that watches this one: MPI_Abort may hang.
     """
     adopt(env)
+    path_of_user()
     gc.freeze()
     gc.enable()
     rank = os.getpid()
