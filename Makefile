@@ -17,7 +17,7 @@ roots: ## folders with newer Slurm releases, for cluster up --root: make roots A
 	@scripts/setup.sh packages && scripts/roots.sh $(ARGS)
 
 test: ## setup, then every test but make compose's, those on a private Slurm cluster too
-	@scripts/setup.sh packages python build demo frameworks
+	@scripts/setup.sh packages browser-packages python build demo frameworks
 	@.venv/bin/python -m pytest --ignore=tests/compose $(ARGS)
 
 compose: ## docker-compose.yml, really run; docker is installed and started if there is none

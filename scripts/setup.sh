@@ -1,7 +1,7 @@
 #!/bin/sh
 # setup.sh - brings this machine and this checkout to where every make verb works.
-# Usage: setup.sh [packages] [lint-packages] [compose-packages] [deb-packages] [rpm-packages]
-#                 [python] [build] [demo] [frameworks]
+# Usage: setup.sh [packages] [lint-packages] [compose-packages] [browser-packages]
+#                 [deb-packages] [rpm-packages] [python] [build] [demo] [frameworks]
 #        (default: packages python build demo; the others are for make lint, compose, deb,
 #        rpm and test)
 # Knobs: PYTHON=python3.12, GANGSTART_NO_PLUGIN=1 (no Slurm headers: Python part only),
@@ -41,6 +41,11 @@ slurmdbd      cmd:slurmdbd                   tests of triage: Slurm's accounting
 mariadb-server-core  cmd:mariadbd            where slurmdbd keeps it
 mariadb-client-core  cmd:my_print_defaults   what MariaDB's own setup calls
 prometheus    cmd:prometheus                 tests of triage: metrics of nodes and GPUs
+"
+BROWSER_PACKAGES="
+chromium      cmd:chromium                   make test: the HTML pages, without a screen
+chromium-driver  cmd:chromedriver            drives it
+fonts-dejavu-core  file:/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf  letters for it
 "
 LINT_PACKAGES="
 cppcheck      cmd:cppcheck                   static analysis; the other linters come from PyPI
@@ -209,6 +214,10 @@ step_compose_packages() {
     install_packages "$COMPOSE_PACKAGES"
 }
 
+step_browser_packages() {
+    install_packages "$BROWSER_PACKAGES"
+}
+
 step_deb_packages() {
     install_packages "$DEB_PACKAGES"
 }
@@ -303,6 +312,7 @@ run() {
     packages) step_packages ;;
     lint-packages) step_lint_packages ;;
     compose-packages) step_compose_packages ;;
+    browser-packages) step_browser_packages ;;
     deb-packages) step_deb_packages ;;
     rpm-packages) step_rpm_packages ;;
     python)
@@ -320,7 +330,7 @@ run() {
         key=$(venv_key)
         stamped frameworks "$key" || { step_frameworks && stamp frameworks "$key"; } || : # tried again next time
         ;;
-    *) die "unknown step '$1': packages, lint-packages, compose-packages, deb-packages, rpm-packages, python, build, demo or frameworks" ;;
+    *) die "unknown step '$1': packages, lint-packages, compose-packages, browser-packages, deb-packages, rpm-packages, python, build, demo or frameworks" ;;
     esac
 }
 

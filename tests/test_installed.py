@@ -15,6 +15,7 @@ import pytest
 import slurmroot
 from gangstart.cluster import Cluster, Spec, daemons, lifecycle
 from gangstart.errors import GangstartError
+from gangstart.mcp.tools import TOOLS
 from gangstart.plugin import path, recipe
 from repo import ROOT, kept
 
@@ -79,11 +80,21 @@ def installed(wheel: Path, place: Path) -> Path:
     return place / "venv" / "bin" / "gangstart"
 
 
+def test_a_wheel_holds_the_templates_of_the_pages(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    folder = ROOT / "launcher" / "gangstart" / "page" / "templates"
+    wanted = {f"gangstart/page/templates/{path.name}" for path in folder.iterdir()}
+    assert len(wanted) > 3
+    assert wanted - names == set()
+
+
 def test_a_wheel_holds_a_plugin_for_every_line_and_their_sources(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     wanted = {f"gangstart/plugins/{line.file_name}" for line in LINES}
     wanted |= {"gangstart/gangstart-probe", "gangstart/source/plugin/exports.map"}
     wanted |= {"gangstart/source/core/gang.c", "gangstart/source/plugin/slurmabi.h"}
+    wanted |= {"gangstart/mcp/SKILL.md"}
+    wanted |= {f"gangstart/mcp/schema/{tool.gives}.json" for tool in TOOLS}
     assert wanted - names == set()
 
 

@@ -63,6 +63,11 @@ COMMANDS = (
         "why a job ended, with proof and the next thing to type",
     ),
     Command(
+        "mcp",
+        "gangstart.mcp.command:main",
+        "the same answers for AI agents: a Model Context Protocol server over stdio",
+    ),
+    Command(
         "check",
         "gangstart.check.command:main",
         "this node: GPUs, leftovers of ended jobs, open dashboards, RDMA links",

@@ -98,5 +98,5 @@ def option_of(action: argparse.Action) -> Option:
     takes = "" if action.nargs == 0 else str(action.metavar or "|".join(choices))
     if not takes and action.nargs != 0:
         takes = action.dest.upper()
-    text = (action.help or "").replace("%%", "%")
+    text = (action.help or "") % vars(action)  # as argparse itself fills it in
     return Option(tuple(action.option_strings), takes, text, choices)

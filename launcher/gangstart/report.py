@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from gangstart import report_find
 from gangstart.errors import GangstartError
+from gangstart.page import write
 from gangstart.usage import Parser
 
 SCHEMA = "gangstart.start"
@@ -92,6 +93,12 @@ def parser() -> Parser:
     made.add_argument("--spool", metavar="DIR", help="in place of /run/gangstart")
     made.add_argument("--all", action="store_true", help="show every node")
     made.add_argument("--json", action="store_true", help="print the report as stored")
+    made.add_argument(
+        "--html",
+        metavar="FILE",
+        help="also write one page with pictures that needs no network; - is standard "
+        "output, and nothing else is printed",
+    )
     return made
 
 
@@ -101,6 +108,8 @@ def main(argv: list[str]) -> int:
     wanted = report_find.parse_wanted(options.step)
     if options.file and options.step:
         raise GangstartError("report: give JOB.STEP or --file, not both", exit_code=2)
+    if options.html is not None:
+        write.check("report", options.html, json=options.json)
     if options.file:
         path, remark = Path(options.file), ""
     else:
@@ -108,14 +117,20 @@ def main(argv: list[str]) -> int:
         path, remark = report_find.find(wanted, where)
     stored = report_find.read(path)
     report = parse(stored, path)
+    # Lazy: rich and templates are slow to import.
     if options.json:
         sys.stdout.flush()
         sys.stdout.buffer.write(stored)
         sys.stdout.buffer.flush()
-        return 0
-    from gangstart import report_view  # noqa: PLC0415 - rich is slow to import
+    elif options.html != write.STDOUT:
+        from gangstart import report_view  # noqa: PLC0415
 
-    report_view.show(report, path, remark, every_node=options.all)
+        report_view.show(report, path, remark, every_node=options.all)
+    if options.html is not None:
+        from gangstart.page import reportpage  # noqa: PLC0415
+
+        page = reportpage.report_page(report, path, remark, every_node=options.all)
+        write.write("report", options.html, page)
     return 0
 
 

@@ -206,6 +206,12 @@ def track(node: dict[str, Any], end: float, marks: Marks) -> str:
 
 def facts(report: dict[str, Any], path: Path, remark: str) -> list[Text]:
     """What is to know beside the nodes, one line each."""
+    rows = fact_rows(report, str(path), remark)
+    return [Text(""), *(Text(f"{name:<10} {clean(value)}") for name, value in rows)]
+
+
+def fact_rows(report: dict[str, Any], path: str, remark: str) -> list[tuple[str, str]]:
+    """What is to know beside the nodes: names and values, not cleaned."""
     step, versions = report["step"], report["versions"]
     written_by = (
         f"plugin {versions['plugin']}, Slurm {versions['slurm']}, "
@@ -222,7 +228,7 @@ def facts(report: dict[str, Any], path: Path, remark: str) -> list[Text]:
         *(("warning", WARNING_TEXT.get(w, w)) for w in report["warnings"]),
         ("asked for", report["spec"]),
         ("versions", written_by),
-        ("report", str(path)),
+        ("report", path),
     ]
     if report["stale_arrivals"]:
         count = report["stale_arrivals"]
@@ -231,7 +237,7 @@ def facts(report: dict[str, Any], path: Path, remark: str) -> list[Text]:
         rows.append(("note", "one node's own copy: the other nodes are not in it"))
     if remark:
         rows.append(("note", remark))
-    return [Text(""), *(Text(f"{name:<10} {clean(value)}") for name, value in rows)]
+    return rows
 
 
 def master(chosen: dict[str, Any] | None) -> list[tuple[str, str]]:

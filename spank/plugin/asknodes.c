@@ -24,6 +24,7 @@
 
 #define CONNECT_MS 1000
 #define REACT_MS 1000
+#define TOGETHER_US 2000000
 
 static struct entry {
     char name[256];
@@ -182,7 +183,22 @@ void gs_ask_node(const char *name, uint32_t job_id, uint32_t step_id, int64_t si
     pthread_mutex_unlock(&lock);
 }
 
-void gs_ask_result(const char *name, struct gs_why *ret_why)
+/* Since when a node is mute. Nodes that fell silent together are told the same time,
+ * for a refusal to have one line of them: the latest of theirs, which is true of all.
+ */
+static int64_t mute_since(const struct entry *entry)
+{
+    int64_t since_us = entry->mute_since_us;
+
+    for (uint32_t i = 0; i < entry_count; i++) {
+        int64_t other_us = entries[i].mute_since_us;
+        if (other_us > since_us && other_us - entry->mute_since_us < TOGETHER_US)
+            since_us = other_us;
+    }
+    return since_us;
+}
+
+void gs_ask_result(const char *name, int64_t then_us, struct gs_why *ret_why)
 {
     const struct entry *entry;
 
@@ -192,8 +208,8 @@ void gs_ask_result(const char *name, struct gs_why *ret_why)
         *ret_why = entry->why;
     else
         memset(ret_why, 0, sizeof(*ret_why));
-    if (entry && entry->mute_since_us)
-        ret_why->mute_us = gs_clock_now_us() - entry->mute_since_us;
+    if (entry && entry->mute_since_us && mute_since(entry) < then_us)
+        ret_why->mute_us = then_us - mute_since(entry);
     pthread_mutex_unlock(&lock);
 }
 

@@ -23,8 +23,9 @@ void gs_ask_protocol(uint16_t version);
  * gs_clock_now_us(). */
 void gs_ask_node(const char *name, uint32_t job_id, uint32_t step_id, int64_t since_us);
 
-/* What is known about a node by now. */
-void gs_ask_result(const char *name, struct gs_why *ret_why);
+/* What is known about a node by now; mute_us is counted to then_us, by
+ * gs_clock_now_us(). */
+void gs_ask_result(const char *name, int64_t then_us, struct gs_why *ret_why);
 
 /* Whether any node was seen to run tasks of the step. */
 bool gs_ask_saw_tasks(void);

@@ -109,7 +109,7 @@ static void explain(void)
         struct gs_why why;
         if (!is_missing(node) || node->text[0])
             continue;
-        gs_ask_result(node->name, &why);
+        gs_ask_result(node->name, gang->decided_us, &why);
         gs_why_text(&why,
                     gang->decided_us - gs_srun.story.begun_us,
                     node->text,

@@ -20,13 +20,14 @@ from gangstart.triage.model import (
     NodeState,
     Outcome,
     PastJob,
+    Place,
     Sample,
     Series,
     SourceState,
     Step,
     Trace,
 )
-from gangstart.triage.source import metrics
+from gangstart.triage.source import checks, metrics
 
 Json = dict[str, Any]
 
@@ -206,6 +207,13 @@ def triage(given: Json) -> Json:
     )
     used = Outcome.USED if given.get("files") else Outcome.ABSENT
     trace.sources.append(SourceState("logs", used))
+    for node, records in (given.get("checks") or {}).items():
+        for line, told in enumerate(records, 1):
+            place = Place(f"{node}/sys/events.jsonl", line)
+            events, held = checks.record(node, told, place)
+            trace.events += events
+            trace.gpu_uses += held
+    trace.standings = {n: tuple(s) for n, s in (given.get("standings") or {}).items()}
     facts = attribute(trace, logs(given, trace))
     verdict = judge(facts)
     return {

@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cluster.launching import need_plugin
 from run.mpitools import GANGSTART, MPIS, Mpi, why_not
 
 if TYPE_CHECKING:
@@ -27,12 +28,22 @@ OWN = {
 reason = cache(why_not)
 
 
+def usable(gang: Gang, name: str) -> Mpi:
+    """This MPI; skips where it cannot be used, or is not what the nodes see."""
+    if reason(name):
+        pytest.skip(reason(name))
+    made = Mpi(name, gang.folder)
+    command = made.launcher()[0]
+    there = gang.cluster.run(["sh", "-c", 'command -v "$0"', command])
+    if there.returncode != 0:
+        pytest.skip(f"there is no {command} where this cluster's Slurm is")
+    return made
+
+
 @pytest.fixture
 def mpich(gang: Gang) -> dict[str, str]:
     """Environment of MPICH, which speaks Slurm's pmi2; Open MPI's wheel does not."""
-    if reason("mpich"):
-        pytest.skip(reason("mpich"))
-    return Mpi("mpich", gang.folder).variables()
+    return usable(gang, "mpich").variables()
 
 
 def shape(report: Any) -> Any:  # noqa: ANN401 - any JSON
@@ -138,9 +149,8 @@ def test_the_library_meets_across_nodes_without_the_plugin(
 @pytest.fixture
 def open_mpi(gang: Gang) -> dict[str, str]:
     """Environment of Debian's Open MPI, which speaks PMIx."""
-    if reason("debian-openmpi"):
-        pytest.skip(reason("debian-openmpi"))
-    return Mpi("debian-openmpi", gang.folder).variables()
+    need_plugin(gang.cluster, "mpi_pmix")
+    return usable(gang, "debian-openmpi").variables()
 
 
 def test_with_pmix_the_report_is_the_plugins_too(
@@ -166,9 +176,8 @@ def test_open_mpi_under_pmi2_is_told_to_use_pmix(
 
 @pytest.mark.parametrize("name", ["mpich", "debian-mpich"])
 def test_mpich_under_pmix_is_told_to_use_pmi2(gang: Gang, name: str) -> None:
-    if reason(name):
-        pytest.skip(reason(name))
-    env = Mpi(name, gang.folder).variables()
+    need_plugin(gang.cluster, "mpi_pmix")
+    env = usable(gang, name).variables()
     ran = gang.srun(*TWO_EACH, "--mpi=pmix", *RUN, "--", "echo", "ran", env=env)
 
     assert (ran.code, ran.out) == (78, ""), ran.err
@@ -177,9 +186,7 @@ def test_mpich_under_pmix_is_told_to_use_pmi2(gang: Gang, name: str) -> None:
 
 def by_mpirun(gang: Gang, name: str, program: str, spec: str = "timeout=20") -> Ran:
     """Run a shell script by this MPI's launcher over all nodes of a job."""
-    if reason(name):
-        pytest.skip(reason(name))
-    mpi = Mpi(name, gang.folder)
+    mpi = usable(gang, name)
     launcher = [word for word in mpi.launcher() if word != "--oversubscribe"]
     script = program.replace("START", f"exec {GANGSTART} run {spec} -- ")
     script = script.replace("ITS_RANK", mpi.rank_name)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gangstart import commandline
 from repo import ROOT, text
 
-DOCUMENTS = ("README.md", "docs/admin.md", "docs/user.md")
+DOCUMENTS = ("README.md", "docs/admin.md", "docs/user.md", "docs/agents.md")
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 PROMPT = re.compile(r"^\s*([$#]) (.+)")
 #: In a block without prompts, lines that start so are commands.
@@ -57,6 +57,11 @@ class Block(NamedTuple):
         return self.language == "sh"
 
     @property
+    def is_configuration(self) -> bool:
+        """Whether it is an agent's, which tests/agents/test_mcp_documents.py uses."""
+        return self.language == "json"
+
+    @property
     def is_program(self) -> bool:
         """Whether it is a part of a Python program, which test_commands.py compiles."""
         return self.language == "python"
@@ -88,6 +93,10 @@ ELSEWHERE = {
         "test_the_package_has_the_name_that_pip_is_told",
     ),
     "pip install 'gangstart[mpi]'": (
+        "tests/docs/test_commands.py",
+        "test_the_package_has_the_name_that_pip_is_told",
+    ),
+    "pip install 'gangstart[mcp]'": (
         "tests/docs/test_commands.py",
         "test_the_package_has_the_name_that_pip_is_told",
     ),

@@ -25,7 +25,11 @@ LIBRARY = re.compile(r"\bgangstart\.(\w+)")
 
 
 def test_every_block_is_of_commands_a_script_or_what_was_printed() -> None:
-    known = [b for b in blocks() if b.is_output or b.is_script or b.is_program]
+    known = [
+        b
+        for b in blocks()
+        if b.is_output or b.is_script or b.is_program or b.is_configuration
+    ]
     assert [b for b in blocks() if not b.commands and b not in known] == []
     assert {b.document for b in blocks()} == set(DOCUMENTS)
 
@@ -79,7 +83,8 @@ def test_every_verb_of_make_exists() -> None:
 def test_the_package_has_the_name_that_pip_is_told() -> None:
     project = text(ROOT / "pyproject.toml")
     assert re.search(r'^name = "gangstart"$', project, re.MULTILINE)
-    assert re.search(r"^mpi = \[", project, re.MULTILINE)
+    for extra in ("mpi", "mcp"):
+        assert re.search(rf"^{extra} = \[", project, re.MULTILINE)
 
 
 def test_the_admins_guide_works_from_install_to_uninstall(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import jsonschema
 import pytest
 from cases.compare import broken_claims
 from cases.triagecase import triage
@@ -34,6 +35,21 @@ def test_the_corpus_covers_every_cause_twice_and_the_honest_answers() -> None:
     assert sum(labels.values()) >= 120
     assert [code for code in CODES if labels[code] < 2] == []
     assert labels["UNKNOWN"] + labels["NO_FAILURE"] >= 20
+
+
+def test_records_of_checks_in_the_corpus_are_true_to_their_form() -> None:
+    schema = json.loads((accuracy.ROOT / "docs" / "check.schema.json").read_text())
+    valid = jsonschema.Draft202012Validator(schema)
+    cases = [json.loads(path.read_text())["input"] for path in CORPUS]
+    records = [
+        record
+        for case in cases
+        for told in case.get("checks", {}).values()
+        for record in told
+    ]
+    assert len(records) > 10
+    for record in records:
+        valid.validate(record)
 
 
 def test_every_cause_has_a_category() -> None:

@@ -13,7 +13,7 @@ from gangstart.errors import GangstartError
 from gangstart.report_find import Places
 from gangstart.triage import byjob
 from gangstart.triage.judge import judge
-from gangstart.triage.model import Job, NodeState, Outcome, PastJob
+from gangstart.triage.model import Confidence, Job, NodeState, Outcome, PastJob
 from gangstart.triage.source.archive import StartReport
 from gangstart.triage.source.joined import attempt
 from gangstart.triage.source.promhttp import Server
@@ -25,6 +25,7 @@ from gangstart.triage.source.record import (
     answered,
     unreachable,
 )
+from history import historysite
 from triage.source.fakeprometheus import response, serve
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class MadeUp:
     alive: bool = True
     slow_s: float = 0.0
     name: str = "made up"
+    boot: float | None = None  # of every node
 
     def _answer(self, name: str, wanted: Wanted) -> Answer[Record]:
         if not self.alive:
@@ -60,7 +62,8 @@ class MadeUp:
         return self._answer("sacct", wanted)
 
     def nodes(self, names: Sequence[str]) -> Answer[NodeState]:
-        return answered("nodes", [NodeState(one, "IDLE") for one in names], "", 0.0)
+        states = [NodeState(one, "IDLE", boot_time=self.boot) for one in names]
+        return answered("nodes", states, "", 0.0)
 
     def script(self, _number: int) -> str:
         return ""
@@ -126,10 +129,78 @@ def test_a_kernel_log_of_a_node_is_read_with_the_job(tmp_path: Path) -> None:
     )
     wanted = replace(asked(tmp_path), kernel=(("n2", kernel),))
 
+    verdict = told(MadeUp([record(tmp_path)], boot=NOW - 120), wanted)
+
+    assert (verdict.code, verdict.node) == ("GPU_FELL_OFF_BUS", "n2")
+    assert (verdict.drain, verdict.confidence) == (True, Confidence.PROVEN)
+
+
+@pytest.mark.parametrize("boot", [None, NOW + 900])
+def test_a_kernel_line_of_an_unknown_time_proves_nothing(
+    tmp_path: Path, boot: float | None
+) -> None:
+    kernel = tmp_path / "dmesg.n2.txt"
+    kernel.write_text(
+        "[90.1] NVRM: Xid (PCI:0000:5d:00): 79, pid='<unknown>', name=<unknown>, GPU "
+        "has fallen off the bus.\n"
+    )
+    wanted = replace(asked(tmp_path), kernel=(("n2", kernel),))
+    by = MadeUp([record(tmp_path)], boot=boot)
+
+    alone = told(by, wanted)
+
+    assert (alone.code, alone.confidence) == ("GPU_FELL_OFF_BUS", Confidence.POSSIBLE)
+    assert any("dmesg -T" in one.text for one in alone.evidence)
+
+    (tmp_path / "job.out").write_text(
+        "[rank0]: Traceback (most recent call last):\n"
+        '[rank0]:   File "/u/train.py", line 42, in step\n'
+        "[rank0]: KeyError: 'x'\n"
+    )
+
+    assert told(by, wanted).code == "APP_EXCEPTION"
+
+
+def test_what_the_epilog_found_and_how_the_node_did_before(tmp_path: Path) -> None:
+    at = historysite.places(tmp_path)
+    for job in range(1, 13):
+        late = {"n1": 1.0, "n2": 9.0, "n3": 1.1, "n4": 1.0, "n5": 1.2}
+        made = historysite.report(f"{job}.0", late, at=NOW - 86400 + job * 60)
+        historysite.keep(at, made)
+    found = {
+        "reading": "gone",
+        "kind": "gone",
+        "verdict": "fail",
+        "uuid": "GPU-1",
+        "pci": "0000:5d:00.0",
+        "reason": "GPU 1 (0000:5d:00.0): it is gone",
+    }
+    event = {
+        "event": "check",
+        "time": NOW + 3,
+        "stage": "epilog",
+        "drain": True,
+        "reason": "GPU 1 is gone",
+        "differences": {"compared": True, "note": "", "found": [found]},
+    }
+    path = historysite.keep_checks(at, 7877, "n2", [event])
+    (tmp_path / "job.out").write_text(
+        "srun: error: n2: task 1: Exited with exit code 1\n"
+        "1: torch.AcceleratorError: CUDA error: unknown error\n"
+    )
+    wanted = replace(asked(tmp_path), places=at)
+
     verdict = told(MadeUp([record(tmp_path)]), wanted)
 
     assert (verdict.code, verdict.node) == ("GPU_FELL_OFF_BUS", "n2")
-    assert verdict.drain is True
+    assert (str(path), 1) in {
+        (one.place.source, one.place.line) for one in verdict.evidence
+    }
+    assert any(
+        "n2 in earlier jobs: late in 12 of 12" in e.text for e in verdict.evidence
+    )
+    used = outcomes(verdict)
+    assert used["archive"] is used["history"] is Outcome.USED
 
 
 def test_a_job_that_nobody_knows_is_one_sentence(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import gzip
 import random
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -201,3 +202,14 @@ def test_interleaved_tracebacks_are_separated() -> None:
         ("1", "/a.py"),
         ("0", "/b.py"),
     ]
+
+
+def test_threads_of_one_process_may_read_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "job.out"
+    path.write_bytes(TRACE * 4000)
+
+    with ThreadPoolExecutor(4) as pool:
+        logs = list(pool.map(read, [path] * 8))
+
+    assert found(logs[0])
+    assert [found(log) for log in logs] == [found(logs[0])] * 8

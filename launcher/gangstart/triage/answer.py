@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gangstart.triage.model import Evidence, Json, Moment, Verdict
+    from gangstart.triage.model import (
+        Attempt,
+        Evidence,
+        Json,
+        Moment,
+        Pictured,
+        Sample,
+        Verdict,
+    )
 
 SCHEMA = "gangstart.triage"
-VERSION = 1
+VERSION = 2
 
 
 def place(source: str, line: int) -> Json:
@@ -36,15 +44,49 @@ def moment(one: Moment) -> Json:
         "what": one.what,
         "role": one.role,
         "place": place(one.place.source, one.place.line) if one.place else None,
+        "node": one.node,
+        "rank": one.rank,
+    }
+
+
+def run(one: Attempt) -> Json:
+    """The run of the job that the verdict is about, as Slurm accounts for it."""
+    return {
+        "restart": one.restart,
+        "state": one.state,
+        "start": one.start,
+        "end": one.end,
+    }
+
+
+def points(samples: tuple[Sample, ...]) -> list[list[float]]:
+    """Values as pairs of time and value."""
+    return [[one.time, one.value] for one in samples]
+
+
+def series(one: Pictured) -> Json:
+    """Values of one quantity of a suspect, and of the others if there are any."""
+    told = one.series
+    others = {"count": one.others, "median": points(one.median)}
+    return {
+        "quantity": told.quantity,
+        "unit": told.unit,
+        "node": told.node,
+        "device": told.device,
+        "query": told.query,
+        "samples": points(told.samples),
+        "others": others if one.others else None,
     }
 
 
 def answer(verdict: Verdict) -> Json:
     """The whole verdict; times are seconds since 1970, null is unknown."""
+    attempts = verdict.job.attempts if verdict.job else ()
     return {
         "schema": SCHEMA,
         "version": VERSION,
         "job": verdict.job.job_id if verdict.job else "",
+        "run": run(attempts[-1]) if attempts else None,
         "root_cause": verdict.code,
         "sentence": verdict.sentence,
         "confidence": verdict.confidence.value,
@@ -66,6 +108,7 @@ def answer(verdict: Verdict) -> Json:
         "missing": list(verdict.missing),
         "next": [{"command": c.text, "why": c.why} for c in verdict.next],
         "timeline": [moment(one) for one in verdict.timeline],
+        "series": [series(one) for one in verdict.series],
         "sources": [
             {
                 "name": s.name,

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from gangstart.triage.cause import Facts, sequence
+from gangstart.triage.rule.program import is_derived
 
 if TYPE_CHECKING:
     from gangstart.triage.gather import Log
@@ -70,9 +71,10 @@ def _learn(layout: Layout, events: list[Event], *, torchrun: bool) -> None:
 def _raiser(events: list[Event]) -> None:
     """Whose an exception without a label is: that of the only task that exited with 1.
 
-    Only where nothing else was raised: of several nobody can say which is whose.
+    Only where nothing else was raised but what passes on another rank's end: of
+    several nobody can say which is whose.
     """
-    raised = [event for event in events if event.kind in RAISED]
+    raised = [e for e in events if e.kind in RAISED and not is_derived(e)]
     exits = [
         event
         for event in events

@@ -18,8 +18,17 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from gangstart.errors import GangstartError
 from gangstart.triage import offline, startreport
 from gangstart.triage.attribute import attribute
+from gangstart.triage.judge import judge
 from gangstart.triage.model import Outcome, SourceState, Trace
-from gangstart.triage.source import archive, ask, bounded, bypyslurm, prometheus
+from gangstart.triage.source import (
+    archive,
+    ask,
+    bounded,
+    bypyslurm,
+    checks,
+    prometheus,
+    standing,
+)
 from gangstart.triage.source.commands import Commands
 from gangstart.triage.source.joined import FINE, LIVE
 from gangstart.triage.source.peek import Peeker, PeekError
@@ -31,7 +40,7 @@ if TYPE_CHECKING:
 
     from gangstart.report_find import Places
     from gangstart.triage.cause import Facts
-    from gangstart.triage.model import Job, Series
+    from gangstart.triage.model import Job, Series, Verdict
     from gangstart.triage.source.archive import StartReport
     from gangstart.triage.source.jobfiles import JobFile
     from gangstart.triage.source.promhttp import Server
@@ -60,6 +69,11 @@ class Asked:
     def end(self) -> float:
         """When the answer is due, on the monotonic clock."""
         return self.begun + self.deadline_s
+
+    @property
+    def number(self) -> int:
+        """Its number: of an array or a heterogeneous job the first one."""
+        return parse_wanted(self.text).number
 
     @property
     def step(self) -> int | None:
@@ -132,9 +146,39 @@ def here(asked: Asked) -> tuple[Slurm, str]:
     return bypyslurm.choose(Commands(run, ONE_COMMAND * asked.deadline_s))
 
 
+def files(asked: Asked) -> tuple[ask.Told, list[JobFile], SourceState]:
+    """What this machine's Slurm says of a job, and the files that it wrote.
+
+    Raises:
+        GangstartError: the text is no job.
+
+    """
+    parse_wanted(asked.text)
+    by, _ = here(asked)
+    return _first(asked, by)
+
+
 def no_bar(_: int) -> AbstractContextManager[Callable[[int], None]]:
     """Show no progress."""
     return contextlib.nullcontext(lambda _: None)
+
+
+def verdict(
+    asked: Asked,
+    bar: Callable[[int], AbstractContextManager[Callable[[int], None]]] = no_bar,
+) -> Verdict:
+    """Ask everybody about a job, and judge.
+
+    Raises:
+        GangstartError: the text is no job, or nobody knows of the job.
+
+    """
+    parse_wanted(asked.text)
+    by, remark = here(asked)
+    facts = gather(asked, by, bar)
+    if remark:
+        facts.trace.sources.append(SourceState("pyslurm", Outcome.ABSENT, remark))
+    return judge(facts)
 
 
 def gather(
@@ -160,10 +204,13 @@ def gather(
     if told.remark:
         trace.sources.append(SourceState("runs", Outcome.USED, told.remark))
     report = chosen(kept.reports, job, asked.step)
+    trace.events, trace.gpu_uses = checks.events(kept.events, _begun(job))
     if report is not None:
         trace.layout = startreport.layout(report.told)
+        trace.events += startreport.health(report.told, report.path)
     _known(asked, told, kept.reports, trace)
     metrics = _metrics(asked, trace, end)
+    before = _standings(asked, trace, end)
     uid = told.records[0].uid if told.records else None
     total = sum(one.file.size for one in found)
     with bar(total + sum(path.stat().st_size for path in asked.logs)) as seen:
@@ -172,7 +219,28 @@ def gather(
         series, state = metrics.by(end + GRACE_S) or ([], _late("prometheus", asked))
         facts.trace.series += series
         facts.trace.sources.append(state)
+    if before is not None:
+        held, state = before.by(end + GRACE_S) or ({}, _late(standing.NAME, asked))
+        facts.trace.standings = held
+        facts.trace.sources.append(state)
     return facts
+
+
+def _standings(
+    asked: Asked, trace: Trace, end: float
+) -> Work[tuple[standing.Standings, SourceState]] | None:
+    """Begin to read how the nodes did before; None if no node is known."""
+    nodes = {*trace.job.nodes, *trace.layout.rank_node.values()}
+    if not nodes:
+        return None
+    left = max(end - time.monotonic(), GRACE_S)
+    begun = _begun(trace.job)
+    return Work(lambda: standing.ask(asked.places, nodes, begun, left))
+
+
+def _begun(job: Job) -> float | None:
+    """When the last run began."""
+    return job.attempts[-1].start if job.attempts else None
 
 
 def _late(name: str, asked: Asked) -> SourceState:
@@ -199,7 +267,7 @@ def _archive(
     asked: Asked, told: ask.Told, end: float
 ) -> tuple[archive.Kept, SourceState]:
     """Start reports and events that gangstart itself has of the job."""
-    number = told.records[0].number if told.records else parse_wanted(asked.text).number
+    number = told.records[0].number if told.records else asked.number
     work = Work(lambda: archive.read(number, asked.places))
     return work.by(end) or (archive.Kept(), _late("archive", asked))
 
@@ -305,7 +373,8 @@ def _read(
         if time.monotonic() > asked.end:
             raise offline.EnoughError
 
-    mine = replace(trace, sources=[])
+    # The reader aligns events in place: what is left behind keeps its own.
+    mine = replace(trace, sources=[], events=[replace(e) for e in trace.events])
 
     def work() -> Facts:
         with contextlib.closing(files):
@@ -314,8 +383,7 @@ def _read(
 
     facts = Work(work).by(asked.end + GRACE_S)
     if facts is None:
-        untouched = Trace(trace.job, trace.layout, nodes=trace.nodes)
-        untouched.history, untouched.sources = trace.history, trace.sources
+        untouched = replace(trace, series=[])
         trace.sources.append(_late("logs", asked))
         return attribute(untouched, [])
     facts.trace.sources[:0] = trace.sources

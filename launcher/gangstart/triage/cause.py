@@ -22,6 +22,33 @@ SYMPTOM = 3  # somebody waited for somebody
 END = 4  # somebody or a limit ended the job
 LAST = 5  # only a code that Slurm recorded
 
+#: What a program says that met a sick GPU.
+MET = (
+    "cuda_error",
+    "launch_failure",
+    "gpu_lost",
+    "gpu_ecc",
+    "gpu_nvlink",
+    "gpu_busy",
+    "no_gpu",
+    "nvml_failed",
+    "nccl_unhandled_cuda",
+    "nccl_cuda",
+    "illegal_access",
+    "fabric",
+)
+#: What everybody says who waited for it, or was not let start.
+WAITED = (
+    "nccl_watchdog",
+    "nccl_heartbeat",
+    "nccl_internal",
+    "nccl_system",
+    "nccl_remote",
+    "node_failure",
+)
+#: The job went on until somebody ended it: a node's state is no reason then.
+ENDED = {"COMPLETED", "TIMEOUT", "CANCELLED", "PREEMPTED", "DEADLINE"}
+
 
 @dataclass
 class Cause:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from gangstart import job, report_find
+from gangstart import report_find
 from gangstart.errors import GangstartError
+from gangstart.page import write
 from gangstart.triage import byjob, offline, story
 from gangstart.triage.answer import answer
 from gangstart.triage.judge import judge
-from gangstart.triage.model import Outcome, SourceState
-from gangstart.triage.source.promhttp import Server, check
-from gangstart.triage.source.record import parse_wanted
+from gangstart.triage.source import promoptions
 from gangstart.usage import Parser
 
 if TYPE_CHECKING:
@@ -63,18 +62,7 @@ def parser() -> Parser:
     )
     made.add_argument("--archive", metavar="DIR", help="where start reports are kept")
     made.add_argument("--spool", metavar="DIR", help="in place of /run/gangstart")
-    made.add_argument(
-        "--prometheus",
-        metavar="URL",
-        default=job.environ().get("GANGSTART_PROMETHEUS", ""),
-        help="ask it how nodes and GPUs were (else GANGSTART_PROMETHEUS)",
-    )
-    made.add_argument(
-        "--prometheus-token-file",
-        metavar="FILE",
-        default="",
-        help="a file that holds the bearer token Prometheus asks for, and nothing else",
-    )
+    promoptions.add(made)
     made.add_argument(
         "--log",
         metavar="PATH",
@@ -105,6 +93,12 @@ def parser() -> Parser:
         help="the start report (start.json): which rank ran where, clocks",
     )
     made.add_argument("--json", action="store_true", help="docs/triage.schema.json")
+    made.add_argument(
+        "--html",
+        metavar="FILE",
+        help="also write one page with pictures that needs no network; - is standard "
+        "output, and nothing else is printed",
+    )
     return made
 
 
@@ -139,12 +133,23 @@ def main(argv: list[str]) -> int:
             "--sacct-json FILE or --report start.json (see gangstart triage --help)",
             exit_code=2,
         )
-    verdict = ask_all(options) if options.of else look(options)
+    if options.html is not None:
+        write.check("triage", options.html, json=options.json)
+    tell(ask_all(options) if options.of else look(options), options)
+    return 0
+
+
+def tell(verdict: Verdict, options: Namespace) -> None:
+    """Print the verdict, and write its page."""
     if options.json:
         sys.stdout.write(json.dumps(answer(verdict), ensure_ascii=True) + "\n")
-    else:
+    elif options.html != write.STDOUT:
         show(verdict)
-    return 0
+    if options.html is not None:
+        from gangstart.page import triagepage  # noqa: PLC0415 - templates are slow
+
+        page = triagepage.triage_page(answer(verdict))
+        write.write("triage", options.html, page)
 
 
 def ask_all(options: Namespace) -> Verdict:
@@ -166,23 +171,15 @@ def ask_all(options: Namespace) -> Verdict:
             "seconds",
             exit_code=2,
         )
-    server = Server(options.prometheus, token_file=options.prometheus_token_file)
-    if options.prometheus:
-        check(server)
     asked = byjob.Asked(
         options.of,
         report_find.places(options.archive, options.spool),
         tuple(offline.log_files(options.log)),
         tuple(kernel_logs(options.kmsg)),
-        server if options.prometheus else None,
+        promoptions.server(options),
         options.deadline,
     )
-    parse_wanted(options.of)
-    by, remark = byjob.here(asked)
-    facts = byjob.gather(asked, by, progress)
-    if remark:
-        facts.trace.sources.append(SourceState("pyslurm", Outcome.ABSENT, remark))
-    return judge(facts)
+    return byjob.verdict(asked, progress)
 
 
 def look(options: Namespace) -> Verdict:

@@ -19,6 +19,7 @@ from gangstart.triage.model import (
 from gangstart.triage.past import offenders
 from gangstart.triage.relate import root_of
 from gangstart.triage.rule import (
+    checks,
     device,
     hardware,
     meeting,
@@ -26,15 +27,20 @@ from gangstart.triage.rule import (
     program,
     resource,
     scheduler,
+    signals,
     wire,
 )
-from gangstart.triage.unknown import missing, ruled_series
+from gangstart.triage.suspect import pictured
+from gangstart.triage.unknown import missing, ruled_checks, ruled_memory, ruled_series
+from gangstart.triage.untimed import weigh
 
 if TYPE_CHECKING:
     from gangstart.triage.model import Event
 
 RULES = (
     *hardware.RULES,
+    *checks.RULES,
+    *signals.RULES,
     *device.RULES,
     *resource.RULES,
     *program.RULES,
@@ -44,6 +50,17 @@ RULES = (
     *scheduler.RULES,
 )
 EVIDENCE = 6
+#: Where nobody is named although somebody was waited for, history may name a suspect.
+UNNAMED = {
+    "UNKNOWN",
+    "NCCL_TIMEOUT",
+    "NCCL_FIRST_COLLECTIVE",
+    "BARRIER_TIMEOUT",
+    "RENDEZVOUS_TIMEOUT",
+    "NET_IB",
+    "NET_SOCKET",
+}
+BESIDE = 3  # of what checks found on the same node
 WASTED_S = 600.0  # less is what teardown takes
 FINE = {"COMPLETED", "RUNNING", "PENDING", "COMPLETING", ""}
 WENT_ON = "the program went on after it"
@@ -64,6 +81,7 @@ def judge(facts: Facts) -> Verdict:
     """The verdict on a job."""
     causes = [cause for rule in RULES for cause in rule(facts)]
     for cause in causes:
+        weigh(facts, cause, causes)
         if cause.events and cause.code not in LASTING:
             survived = all(facts.survived(e) for e in cause.events)
             cause.noise = cause.noise or (survived and WENT_ON) or ""
@@ -73,6 +91,7 @@ def judge(facts: Facts) -> Verdict:
     _ruled_out(facts, verdict, root, causes)
     _next(facts, verdict)
     verdict.timeline = timeline(facts, root, causes)
+    verdict.series = pictured(facts.trace.series, verdict)
     verdict.sources = list(facts.trace.sources)
     verdict.job = facts.trace.job
     return verdict
@@ -167,12 +186,30 @@ def _verdict(facts: Facts, root: Cause) -> Verdict:
         verdict.training_completed = completed or (
             root.code == "THERMAL_STRAGGLER" and (facts.state == "COMPLETED")
         )
+    verdict.evidence += beside(facts, root, node)
     for note in root.notes:
         verdict.evidence.append(Evidence(note, Place("triage"), quoted=False))
     if root.code == "UNKNOWN":
         verdict.missing = missing(facts)
     _slurm_evidence(facts, verdict)
+    _standing(facts, verdict)
     return verdict
+
+
+def _standing(facts: Facts, verdict: Verdict) -> None:
+    """What earlier starts hold against the node; a suspect where none is named."""
+    held = {n: told for n, told in facts.trace.standings.items() if n in facts.nodes}
+    place = Place("gangstart history")
+    for sentence in held.get(verdict.node or "", ())[:BESIDE]:
+        text = f"{verdict.node} in earlier jobs: {sentence}"
+        verdict.evidence.append(Evidence(text, place, node=verdict.node))
+    if verdict.node or verdict.code not in UNNAMED or len(held) != 1:
+        return
+    ((node, told),) = held.items()
+    text = f"a suspect, not proven: {node} in earlier jobs was {told[0]}"
+    verdict.evidence.append(Evidence(text, place, node=node))
+    why = f"{node} did badly in earlier jobs; that this job failed for it is not proven"
+    verdict.next.append(Command(f"sbatch --exclude={node} …", why))
 
 
 def evidence(events: list[Event]) -> list[Evidence]:
@@ -184,6 +221,15 @@ def evidence(events: list[Event]) -> list[Evidence]:
             Evidence(event.text, event.place, event.time, event.node, event.rank),
         )
     return list(made.values())[:EVIDENCE]
+
+
+def beside(facts: Facts, root: Cause, node: str | None) -> list[Evidence]:
+    """What checks of that node found, beside what the cause rests on already."""
+    told = {event.text for event in root.events}
+    seen = facts.of("check_drain", "check_change", "check_gpu", "check_other")
+    seen += facts.of("check_left", "check_shm", "check_ended")
+    found = [e for e in seen if node and e.node == node and e.text not in told]
+    return evidence(found)[:BESIDE]
 
 
 def _slurm_evidence(facts: Facts, verdict: Verdict) -> None:
@@ -242,7 +288,8 @@ def _ruled_out(
         elif root.code == "NO_FAILURE":
             why = f"the job ended well in spite of: {cause.what[:160]}"
             verdict.ruled_out.append(RuledOut(cause.code, why))
-    verdict.ruled_out += ruled_series(facts)
+    verdict.ruled_out += ruled_series(facts) + ruled_checks(facts, verdict)
+    verdict.ruled_out += ruled_memory(facts, root)
     symptom = {c.code for c in verdict.secondary}
     if symptom & {"NCCL_TIMEOUT", "NET_SOCKET", "NCCL_INTERNAL"} and root.code not in {
         "NET_IB",
@@ -292,5 +339,7 @@ def timeline(facts: Facts, root: Cause, causes: list[Cause]) -> list[Moment]:
             continue
         told.add(key)
         name = who(event.rank, event.node) or event.place.source
-        made.append(Moment(event.time, name, event.text[:200], role, event.place))
+        said = event.text[:200]
+        where = (event.place, event.node, event.rank)
+        made.append(Moment(event.time, name, said, role, *where))
     return made[:40]

@@ -215,6 +215,9 @@ class GpuUse:
     gpu: int
     used_mib: float | None = None
     pids: dict[int, float] = field(default_factory=dict)  # pid -> MiB
+    whose: dict[int, str] = field(default_factory=dict)  # pid -> program and ended job
+    place: Place | None = None  # the record that says it
+    time: float | None = None
 
 
 @dataclass
@@ -228,6 +231,8 @@ class Trace:
     series: list[Series] = field(default_factory=list)
     gpu_uses: list[GpuUse] = field(default_factory=list)
     history: list[PastJob] = field(default_factory=list)
+    # Node -> what gangstart history holds against it.
+    standings: dict[str, tuple[str, ...]] = field(default_factory=dict)
     sources: list[SourceState] = field(default_factory=list)
     log_end: float | None = None  # when the log was last written
 
@@ -278,6 +283,17 @@ class Moment:
     what: str
     role: str  # initiating, cascade, teardown, context
     place: Place | None = None
+    node: str | None = None
+    rank: int | None = None
+
+
+@dataclass(frozen=True)
+class Pictured:
+    """A series of a suspect, thinned out, beside the median of the others' series."""
+
+    series: Series
+    others: int = 0  # how many the median is of
+    median: tuple[Sample, ...] = ()
 
 
 @dataclass
@@ -298,6 +314,7 @@ class Verdict:
     next: list[Command] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)  # what would settle it
     timeline: list[Moment] = field(default_factory=list)
+    series: list[Pictured] = field(default_factory=list)  # of the suspects
     sources: list[SourceState] = field(default_factory=list)
     job: Job | None = None
 

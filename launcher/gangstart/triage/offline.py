@@ -105,7 +105,9 @@ def read_report(path: Path, trace: Trace) -> None:
         GangstartError: it is not one.
 
     """
-    trace.layout = startreport.layout(report.parse(path.read_bytes(), path))
+    told = report.parse(path.read_bytes(), path)
+    trace.layout = startreport.layout(told)
+    trace.events += startreport.health(told, path)
     trace.sources.append(SourceState("start report", Outcome.USED, str(path)))
 
 
@@ -166,12 +168,19 @@ def read_all(
         _one(trace, made, file, Reading(nodes, about, node, rank), seen)
         trace.log_end = max(trace.log_end or 0.0, modified)
     for node, path in kernel:
-        state = trace.nodes.get(node)
-        boot = state.boot_time if state else None
+        boot = _boot(trace, node)
         about = near if near is not None else path.stat().st_mtime
         reading = Reading(nodes, about, node, kernel=True, boot=boot)
         _one(trace, made, LogFile(path, str(path)), reading, seen)
     return attribute(trace, made)
+
+
+def _boot(trace: Trace, node: str) -> float | None:
+    """When a node booted, if that was before the job ended: else the log is older."""
+    state = trace.nodes.get(node)
+    boot = state.boot_time if state else None
+    end = trace.job.attempts[-1].end if trace.job.attempts else None
+    return None if boot is None or (end is not None and boot > end) else boot
 
 
 def _one(

@@ -8,6 +8,7 @@ the lines that it names.
 from __future__ import annotations
 
 from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from gangstart.triage.table import ROWS
@@ -32,6 +33,8 @@ class Scanner:
         # Slow to import, and only triage needs it.
         import hyperscan  # noqa: PLC0415
 
+        # A database has room for one scan at a time; a second one would be refused.
+        self._one_scan = Lock()
         owners: dict[bytes, list[int]] = {}
         for index, row in enumerate(ROWS):
             for literal in row.literals:
@@ -57,7 +60,8 @@ class Scanner:
         ) -> None:
             add((end, literal))
 
-        self._database.scan(block, match_event_handler=matched)
+        with self._one_scan:
+            self._database.scan(block, match_event_handler=matched)
         yield from self._lines(block, found)
 
     def _lines(self, block: bytes, found: list[tuple[int, int]]) -> Iterator[Hit]:

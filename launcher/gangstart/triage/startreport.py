@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from gangstart import core
 from gangstart.errors import GangstartError
-from gangstart.triage.model import Layout
+from gangstart.triage.model import Layout, Place
 from gangstart.triage.ranks import expand
+from gangstart.triage.source import checks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
+
+    from gangstart.triage.model import Event
 
 
 def layout(told: Mapping[str, Any]) -> Layout:
@@ -28,6 +32,17 @@ def layout(told: Mapping[str, Any]) -> Layout:
             made.address_node[told["master"]["address"]] = told["master"]["node"]
     for node in told["nodes"]:
         add_node(made, node)
+    return made
+
+
+def health(told: Mapping[str, Any], path: Path) -> list[Event]:
+    """What was found on the nodes' GPUs before the start."""
+    made: list[Event] = []
+    for node in told["nodes"]:
+        found = node.get("health")
+        if isinstance(found, dict):
+            at = told["decided_at"]
+            made += checks.started(node["name"], found, at, Place(str(path)))
     return made
 
 

@@ -10,13 +10,31 @@ import socket
 import subprocess
 import time
 import urllib.parse
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from gangstart.triage.model import Outcome, Series
+from gangstart.page.triagepage import triage_page
+from gangstart.report_find import Places
+from gangstart.triage import byjob
+from gangstart.triage.answer import answer
+from gangstart.triage.attribute import attribute
+from gangstart.triage.gather import Log, Reading
+from gangstart.triage.judge import judge
+from gangstart.triage.model import (
+    Attempt,
+    Job,
+    Layout,
+    Outcome,
+    Series,
+    Trace,
+    Verdict,
+)
 from gangstart.triage.source import prometheus
 from gangstart.triage.source.prometheus import Prometheus, Window
 from gangstart.triage.source.promhttp import Server
+from gangstart.triage.source.record import StepRecord
+from triage.test_byjob import MadeUp, record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +62,7 @@ KINDS = {
     "DCGM_FI_DEV_CLOCKS_EVENT_REASONS": "gauge",
     "node_infiniband_link_downed_total": "counter",
     "node_memory_MemAvailable_bytes": "gauge",
+    "node_vmstat_oom_kill": "unknown",
     "node_filesystem_avail_bytes": "gauge",
     "nvidia_smi_index": "gauge",
     "nvidia_smi_utilization_gpu_ratio": "gauge",
@@ -58,7 +77,8 @@ def value(name: str, node: str, gpu: int, at: int) -> float:
     """What an exporter would have told."""
     hot = (node, gpu) == ("gn02", 3) and at >= THROTTLED
     told = {
-        "DCGM_FI_DEV_GPU_UTIL": 100,
+        "DCGM_FI_DEV_GPU_UTIL": 0 if hot and at >= DOWN else 100,
+        "node_vmstat_oom_kill": 7 + (node == "gn02" and at >= DOWN),
         "DCGM_FI_DEV_POWER_USAGE": 350 if hot else 690,
         "DCGM_FI_DEV_SM_CLOCK": 345 if hot else 1980,
         "DCGM_FI_DEV_CLOCKS_EVENT_REASONS": 0x40 if hot else 0,
@@ -183,6 +203,70 @@ def test_the_power_of_a_gpu_that_throttles(found: list[Series]) -> None:
     assert {s.value for s in one(found, "gpu_power_w", "gn02", "0").samples} == {690}
 
 
+def judged(found: list[Series], *lines: str, state: str = "FAILED") -> Verdict:
+    """What triage makes of a log beside what Prometheus told."""
+    nodes = ("gn01", "gn02")
+    run = Attempt(0, state, nodes=nodes, start=float(BEGIN), end=float(END))
+    layout = Layout({0: "gn01", 1: "gn01", 2: "gn02", 3: "gn02"})
+    trace = Trace(Job("7", nodes=nodes, attempts=(run,)), layout, series=found)
+    log = Log("job.out", Reading(frozenset(nodes), float(BEGIN)))
+    log.feed_lines(lines)
+    log.finish()
+    return judge(attribute(trace, [log]))
+
+
+def watchdogs(at: str, ran_ms: int) -> list[str]:
+    """Every rank's time-out."""
+    return [
+        f"[rank{rank}]:[E921 {at}.441200911 ProcessGroupNCCL.cpp:616] [Rank {rank}] "
+        f"Watchdog caught collective operation timeout: WorkNCCL(SeqNum=88, OpType="
+        f"ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)={ran_ms}) ran for {ran_ms} "
+        "milliseconds before timing out."
+        for rank in range(4)
+    ]
+
+
+def test_the_gpu_that_stopped_first_names_the_rank_all_waited_for(
+    found: list[Series],
+) -> None:
+    at = datetime.fromtimestamp(END - 60, timezone.utc).strftime("%H:%M:%S")
+    gpus = [s for s in found if s.quantity.startswith("gpu_")]
+
+    told = judged(gpus, "step 5", *watchdogs(at, 480_000))
+
+    assert (told.code, told.node, told.rank) == ("NCCL_TIMEOUT", "gn02", 3)
+    assert any("GPU 3 of gn02 was at 0%" in one.text for one in told.evidence)
+
+
+def test_a_link_that_went_down_before_the_time_out_names_its_node(
+    found: list[Series],
+) -> None:
+    at = datetime.fromtimestamp(END - 60, timezone.utc).strftime("%H:%M:%S")
+
+    links = [s for s in found if s.quantity.startswith("ib_")]
+
+    told = judged(links, "step 5", *watchdogs(at, 480_000))
+
+    assert (told.code, told.node) == ("NET_IB", "gn01")
+    cited = [one.text for one in told.evidence if "link_downed" in one.text]
+    assert cited
+    assert cited[0].startswith("node_infiniband_link_downed_total{")
+    assert cited[0].endswith("went from 5 to 6")
+
+
+def test_a_kill_that_the_kernel_counted(found: list[Series]) -> None:
+    told = judged(found, "step 5", "srun: error: gn02: task 2: Killed")
+
+    assert (told.code, told.node, told.rank) == ("HOST_OOM", "gn02", 2)
+
+    innocent = judged(found, "step 5", "srun: error: gn01: task 0: Killed")
+
+    assert innocent.code == "UNKNOWN"
+    assert any(
+        one.code == "HOST_OOM" and "gn01" in one.why for one in innocent.ruled_out
+    )
+
+
 def test_a_counter_of_a_port(found: list[Series]) -> None:
     assert prometheus.increase(one(found, "ib_link_downed", "gn01", "mlx5_0/1")) == 1
     assert prometheus.increase(one(found, "ib_link_downed", "gn02", "mlx5_0/1")) == 0
@@ -237,3 +321,26 @@ def test_another_path_is_not_prometheus(server: str) -> None:
 
     assert state.outcome is Outcome.UNREACHABLE
     assert "404" in state.detail or "405" in state.detail
+
+
+def test_what_it_has_of_the_suspect_reaches_the_answer_and_the_page(
+    server: str, tmp_path: Path
+) -> None:
+    when = {"submit": BEGIN, "start": float(BEGIN), "end": float(END)}
+    steps = (StepRecord("0", state="CANCELLED", nodes=("gn01", "gn02")),)
+    job = record(tmp_path, nodes=("gn01", "gn02"), state="TIMEOUT", steps=steps, **when)
+    places = Places(None, tmp_path / "run", [], [])
+    asked = byjob.Asked("7877", places, server=Server(server))
+
+    made = answer(judge(byjob.gather(asked, MadeUp([job]))))
+
+    assert (made["root_cause"], made["node"]) == ("THERMAL_STRAGGLER", "gn02")
+    drawn = {one["quantity"]: one for one in made["series"]}
+    assert drawn["sm_clock_mhz"]["device"] == "3"
+    assert [v for _, v in drawn["sm_clock_mhz"]["samples"]][-1] == 345
+    assert 'gpu="3"' in drawn["sm_clock_mhz"]["query"]
+    assert {v for _, v in drawn["gpu_power_w"]["others"]["median"]} == {690}
+    assert made["run"]["start"] == BEGIN
+    page = triage_page(made)
+    assert "gn02 GPU 3: 690 → 350 W (lowest 350, highest 690)" in page
+    assert "hardware thermal slowdown" in page

@@ -174,7 +174,10 @@ def _leftover(facts: Facts, node: str | None, gpu: int | None) -> GpuUse | None:
 
 
 def _held_by(use: GpuUse, pids: dict[int, float]) -> str:
-    held = ", ".join(f"pid {pid} ({mib:.0f} MiB)" for pid, mib in pids.items())
+    held = ", ".join(
+        f"pid {pid} ({mib:.0f} MiB{', ' + use.whose[pid] if pid in use.whose else ''})"
+        for pid, mib in pids.items()
+    )
     return f"GPU {use.gpu} of {use.node} was held by {held} before the job"
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gangstart.gpuxid import xid_info
 from gangstart.triage.cause import LINK, MACHINE, PROGRAM, Cause, Facts
 from gangstart.triage.model import Confidence, Event, Place
+from gangstart.triage.series import clipped, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,6 +39,7 @@ REMAPPED = 63
 XID_TRACES = {43, 45, REMAPPED, 92, 154}
 GROUP_CODES = {"app": "APP_EXCEPTION", "reset": "GPU_HW", "reboot": "GPU_HW"}
 LEFTOVER_MIB = 512  # less is a context of a monitor
+WAITING = ("nccl_watchdog", "nccl_heartbeat", "monitored_barrier", "stall", "thermal")
 NO_FABRIC = (
     "the NVSwitch fabric is not initialised (error 802): nvidia-fabricmanager is not "
     "running or does not match the driver"
@@ -198,7 +200,8 @@ def thermal(facts: Facts) -> list[Cause]:
     """A GPU whose clock stays well below the others', hot or held back."""
     by_gpu: dict[tuple[str, str], dict[str, list[float]]] = {}
     for series in facts.trace.series:
-        half = series.samples[len(series.samples) // 2 :]
+        run = clipped(series, *span(facts)).samples
+        half = run[len(run) // 2 :]
         slot = by_gpu.setdefault((series.node, series.device), {})
         slot[series.quantity] = [s.value for s in half]
     clocks = {
@@ -212,7 +215,16 @@ def thermal(facts: Facts) -> list[Cause]:
             made.append(_straggler(facts, gpu, clock, by_gpu[gpu]))
     if not clocks:
         made = _braked(facts, by_gpu)
-    return made[:1] if len(made) == 1 else _node_straggler(made)
+    found = made[:1] if len(made) == 1 else _node_straggler(made)
+    for cause in found:
+        cause.noise = "" if _was_slow(facts) else "a slow GPU ends no process"
+    return found
+
+
+def _was_slow(facts: Facts) -> bool:
+    """Whether the job was slow, or waited: what a slow GPU does to it."""
+    ended = facts.of("task_signal", "task_exit", "mpirun_signal", "elastic_failed")
+    return not ended or facts.state != "FAILED" or bool(facts.of(*WAITING))
 
 
 def gauges(facts: Facts) -> list[Cause]:
@@ -239,7 +251,7 @@ def bits(value: float) -> int:
 
 def _gauge_code(quantity: str, value: int) -> str | None:
     """The cause that a new value of a gauge stands for."""
-    if quantity in {"ecc_uncorrected", "row_remap_failure"}:
+    if quantity in {"ecc_uncorrected", "row_remap_failure", "rows_remapped"}:
         return "GPU_ECC"
     if quantity != "xid" or value in XID_TRACES:
         return None

@@ -31,6 +31,9 @@ def port_in_use(facts: Facts) -> list[Cause]:
         (e.fields[k] for e in events for k in ("port", "port2") if k in e.fields),
         master.rpartition(":")[2],
     )
+    left = [
+        e for e in facts.of("check_left") if port in e.fields.get("ports", "").split()
+    ]
     rank = first.rank if first.rank is not None else 0
     node = first.node or facts.node_of(rank) or master.partition(":")[0] or None
     return [
@@ -42,8 +45,8 @@ def port_in_use(facts: Facts) -> list[Cause]:
             rank,
             confidence=Confidence.PROVEN,
             what=f"port {port} is in use on {node or 'the node of rank 0'}: use "
-            "another "
-            "MASTER_PORT, or let srun --gang-start choose one",
+            "another MASTER_PORT, or let srun --gang-start choose one",
+            notes=[f"a check found who listens there: {e.text}" for e in left[:1]],
         )
     ]
 
@@ -144,10 +147,7 @@ def waiting(facts: Facts) -> list[Cause]:
     late = _rank0_alive(facts, events)
     if late:
         return [late]
-    waited = {e.rank for e in events if e.rank is not None}
-    absent = set(facts.world - waited)
-    few = absent and len(absent) <= max(1, len(facts.world) // 2)
-    named = sorted(absent) if few and waited else []
+    named = _absent(facts, events)
     nodes = {facts.node_of(rank) for rank in named}
     what = "ranks did not find each other in time"
     if named:
@@ -163,6 +163,17 @@ def waiting(facts: Facts) -> list[Cause]:
             what=what,
         )
     ]
+
+
+def _absent(facts: Facts, events: list[Event]) -> list[int]:
+    """Ranks that did not come: as a barrier lists them, else those that are silent."""
+    told = {rank for e in facts.of("absent_task") for rank in e.ranks}
+    if told:
+        return sorted(told)
+    waited = {e.rank for e in events if e.rank is not None}
+    silent = facts.world - waited
+    few = silent and len(silent) <= max(1, len(facts.world) // 2)
+    return sorted(silent) if few and waited else []
 
 
 def _rank0_alive(facts: Facts, events: list[Event]) -> Cause | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gangstart.triage.cause import LINK, MACHINE, SYMPTOM, Cause, Facts
 from gangstart.triage.model import Confidence
+from gangstart.triage.rule import signals
 
 if TYPE_CHECKING:
     from gangstart.triage.model import Event
@@ -138,20 +139,25 @@ def timeout(facts: Facts) -> list[Cause]:
     if _first_collective(facts):
         return [_never_worked(facts, events)]
     behind, how = _behind(facts)
+    seen = signals.stopped(facts)
+    if seen and not behind:
+        behind, how = set(seen.ranks), seen.how
     rank = next(iter(behind)) if len(behind) == 1 else None
     names = ", ".join(map(str, sorted(behind)[:8]))
     what = "a collective timed out; what held it up is not in the logs"
     if behind:
         what = f"a collective timed out: rank {names} is behind ({how})"
-    nodes = {facts.node_of(one) for one in behind}
+    elif seen and seen.node:
+        what = f"a collective timed out: a rank on {seen.node} is behind ({seen.how})"
+    nodes = {facts.node_of(one) for one in behind} or {seen.node if seen else None}
     return [
         Cause(
             "NCCL_TIMEOUT",
             SYMPTOM,
-            events,
+            [*events[:1], *(seen.events if seen else ()), *events[1:]],
             nodes.pop() if len(nodes) == 1 else None,
             rank,
-            confidence=Confidence.LIKELY if behind else Confidence.POSSIBLE,
+            confidence=Confidence.LIKELY if behind or seen else Confidence.POSSIBLE,
             what=what,
             notes=_notes(facts, rank),
         )

@@ -26,6 +26,7 @@ FOREIGN = re.compile(
     r"multiprocessing|concurrent|subprocess|jaxlib|xla|mpi4py|megatron|builtins)"
     r"[a-z]\w*\."
 )
+AGAIN = re.compile(r"Caught (\w+) in (?:DataLoader worker|replica|pin memory thread)")
 SIGNALS = {
     "Segmentation fault": "SIGSEGV",
     "Bus error": "SIGBUS",
@@ -115,7 +116,10 @@ def exceptions(facts: Facts) -> list[Cause]:
         "name_unknown",
     )
     made: dict[object, Cause] = {}
-    for event in facts.of(*kinds):
+    events = facts.of(*kinds)
+    for event in events:
+        if _raised_again(event, events):
+            continue
         if is_derived(event) or event.fields.get("exc") in {"Warning", "SystemExit"}:
             continue
         if not _counts(event):
@@ -126,6 +130,20 @@ def exceptions(facts: Facts) -> list[Cause]:
             continue
         made[key] = _exception(facts, event)
     return _gather_alike(facts, list(made.values()))
+
+
+def _raised_again(event: Event, events: list[Event]) -> bool:
+    """Whether torch raised a worker's exception again: the original follows.
+
+    torch._utils.ExceptionWrapper: "Caught NAME in DataLoader worker process 3."
+    """
+    found = AGAIN.match(event.fields.get("why", ""))
+    return found is not None and any(
+        other.rank == event.rank
+        and other.order > event.order
+        and other.fields.get("exc", "").endswith(found[1])
+        for other in events
+    )
 
 
 def _counts(event: Event) -> bool:
@@ -238,6 +256,8 @@ def crashes(facts: Facts) -> list[Cause]:
     events.sort(key=lambda e: e.order)
     named = [e for e in events if e.rank is not None or len(e.ranks) == 1] or events
     node, rank = facts.where(named)
+    if node is None and rank is None:
+        node, rank = facts.where(facts.of("mpirun_ended"))
     if node is None:
         node, _ = facts.where(facts.of("mpi_bad_exit"))
     return [
@@ -264,8 +284,10 @@ def _crash_accounted(facts: Facts) -> list[Cause]:
     if not signals & CRASH_SIGNALS and not codes & set(CRASH_EXITS):
         return []
     what = "a process died of a segmentation fault or the like, says Slurm's accounting"
-    node = facts.nodes[0] if len(facts.nodes) == 1 else None
-    return [Cause("SEGFAULT", PROGRAM, [], node, what=what)]
+    told = facts.of("mpirun_ended")
+    node, rank = facts.where(told)
+    node = node or (facts.nodes[0] if len(facts.nodes) == 1 else None)
+    return [Cause("SEGFAULT", PROGRAM, told, node, rank, what=what)]
 
 
 def _crash(event: Event) -> bool:

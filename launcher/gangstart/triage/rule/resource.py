@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from gangstart.triage.cause import MACHINE, PROGRAM, Cause, Facts
-from gangstart.triage.model import Confidence
+from gangstart.triage.model import Confidence, Event, Place
 from gangstart.triage.rule.hardware import is_stale
+from gangstart.triage.rule.signals import oom_kills
+from gangstart.triage.series import told
 
-if TYPE_CHECKING:
-    from gangstart.triage.model import Event
-
+#: Linux kills when less is left than its watermarks, a few parts in a hundred at most
+#: (Documentation/admin-guide/sysctl/vm.rst, watermark_scale_factor).
+SCARCE = 0.02
+KILLED_EXIT = 137  # what a shell ends with whose command died of SIGKILL
+GIB = 1 << 30
 JOB_CGROUP = re.compile(r"job_(\d+)")
 PATH = re.compile(r"['\"<](/[^'\">]+)['\">]|(?<![\w:/])(/[\w.@%+-]+(?:/[\w.@%+-]+)+)")
 
@@ -52,8 +55,9 @@ def host_memory(facts: Facts) -> list[Cause]:
     alloc = facts.of("host_alloc")
     events = kernel + slurm + worker + alloc
     said = facts.state == "OUT_OF_MEMORY"
+    counted = _counted(facts)
     if not events and not said:
-        return []
+        return counted
     named = facts.of("task_oom") + worker + kernel
     if kernel and not any(e.rank is not None for e in named):
         named += _killed(facts, {e.node for e in kernel})
@@ -70,7 +74,63 @@ def host_memory(facts: Facts) -> list[Cause]:
             confidence=Confidence.PROVEN if proven else Confidence.LIKELY,
             what="host memory ran out (the job's memory limit or the node's RAM), "
             "not GPU memory",
-            notes=["raise --mem, or use fewer DataLoader workers (num_workers)"],
+            notes=["raise --mem, or use fewer DataLoader workers (num_workers)"]
+            + [e.text for cause in counted for e in cause.events[-1:]],
+        )
+    ]
+
+
+def _counted(facts: Facts) -> list[Cause]:
+    """No line tells of it, but a node's own counters do, where tasks were killed.
+
+    The kernel's count is of the whole node: alone it may be another job's process.
+    """
+    nodes = {one.series.node: one for one in oom_kills(facts)}
+    killed = _killed(facts, set(nodes))
+    if not killed:
+        return _exhausted(facts)
+    node, rank = facts.where(killed)
+    grown = nodes[killed[0].node or ""]
+    return [
+        Cause(
+            "HOST_OOM",
+            PROGRAM,
+            [*killed, grown.event],
+            node or killed[0].node,
+            rank,
+            what=f"host memory ran out: a task on {killed[0].node} was killed, and the "
+            "node's kernel ended processes for want of memory",
+        )
+    ]
+
+
+def _exhausted(facts: Facts) -> list[Cause]:
+    """A task was killed where hardly any memory was left, and no count says more."""
+    low = [
+        (one, least)
+        for one in told(facts, "mem_available_bytes")
+        if not told(facts, "oom_kills", one.node)
+        and (whole := told(facts, "mem_total_bytes", one.node))
+        and (least := min(s.value for s in one.samples))
+        <= SCARCE * whole[0].samples[-1].value
+    ]
+    killed = _killed(facts, {one.node for one, _ in low})
+    if not killed:
+        return []
+    node, rank = facts.where(killed)
+    series, least = next(pair for pair in low if pair[0].node == killed[0].node)
+    text = f"{series.query or series.quantity} fell to {least / GIB:.1f} GiB"
+    seen = Event("series", text, Place("prometheus"), node=series.node)
+    return [
+        Cause(
+            "HOST_OOM",
+            PROGRAM,
+            [*killed, seen],
+            node or killed[0].node,
+            rank,
+            confidence=Confidence.POSSIBLE,
+            what=f"a task on {killed[0].node} was killed when hardly any host memory "
+            "was left there",
         )
     ]
 
@@ -80,8 +140,8 @@ def _killed(facts: Facts, nodes: set[str | None]) -> list[Event]:
     end = min((e.order for e in facts.of("srun_ends")), default=None)
     return [
         e
-        for e in facts.of("task_signal")
-        if e.fields.get("signal") == "Killed"
+        for e in facts.of("task_signal", "task_exit")
+        if (e.fields.get("signal") == "Killed" or e.number("exit") == KILLED_EXIT)
         and e.node in nodes
         and (end is None or e.order < end)
     ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gangstart.triage.cause import END, MACHINE, Cause, Facts
 from gangstart.triage.model import Confidence
 from gangstart.triage.rule.hardware import is_stale, simple
+from gangstart.triage.rule.signals import stopped
 
 if TYPE_CHECKING:
     from gangstart.triage.model import Event, NodeState
@@ -87,6 +88,7 @@ def time_limit(facts: Facts) -> list[Cause]:
     if not events and STATES.get(facts.state) != "TIME_LIMIT":
         return []
     silent = _silence(facts, events)
+    seen = stopped(facts)
     cause = Cause(
         "TIME_LIMIT",
         END,
@@ -94,8 +96,9 @@ def time_limit(facts: Facts) -> list[Cause]:
         confidence=Confidence.PROVEN,
         what="the job reached its time limit",
     )
-    if silent:
-        cause.notes.append(silent)
+    cause.notes += [silent] if silent else []
+    if seen:
+        cause.notes.append(f"it hung before that: {seen.events[0].text}")
     return [cause]
 
 

@@ -8,29 +8,38 @@ from typing import TYPE_CHECKING
 from gangstart.triage.cause import LINK, SYMPTOM, Cause, Facts, commonest
 from gangstart.triage.model import Confidence
 from gangstart.triage.rule.hardware import is_stale
+from gangstart.triage.series import grown
 
-#: Counters of a port that only grow when something is wrong with a link.
-ERRORS = {
+if TYPE_CHECKING:
+    from gangstart.triage.model import Event
+    from gangstart.triage.series import Grown
+
+#: Counters of a port: while a link trains anew nothing passes, so one counts.
+BROKEN = ("ib_link_downed", "ib_link_recoveries")
+#: Errors that any port counts now and then: only many, and many more than the others'.
+#: infiniband-diags' ibcheckerrors warns from 10 in a port's life; ours are of one job.
+ERRORS = (
     "ib_retransmits",
     "ib_ack_timeouts",
-    "ib_link_downed",
-    "ib_link_recoveries",
     "ib_symbol_errors",
     "ib_integrity_errors",
     "ib_receive_errors",
     "ib_sequence_errors",
-}
-
-if TYPE_CHECKING:
-    from gangstart.triage.model import Event
+)
+MANY, TIMES = 10.0, 10.0
+#: Interfaces that come and go with containers and virtual machines.
+VIRTUAL = ("veth", "docker", "br-", "cali", "virbr", "tap", "lo", "cni", "flannel")
 
 
 def infiniband(facts: Facts) -> list[Cause]:
     """InfiniBand or RoCE: a port, a cable, a peer that no longer answers."""
     links = [e for e in facts.of("ib_link") if not is_stale(facts, e)]
     links = [e for e in links if not facts.nodes or e.node in {None, *facts.nodes}]
-    talk = facts.of("ib_completion", "ib_event", "ib_call")
-    counters = _retransmits(facts)
+    talk = facts.of("ib_completion", "ofi_completion", "ib_event", "ib_call")
+    ports = _grown(facts)
+    counters: dict[str, float] = {}
+    for one in ports:
+        counters[one.series.node] = counters.get(one.series.node, 0.0) + one.by
     waits = facts.of("nccl_watchdog")
     if not talk and not links and not (waits and len(counters) == 1):
         return []
@@ -48,7 +57,7 @@ def infiniband(facts: Facts) -> list[Cause]:
     cause = Cause(
         "NET_IB",
         LINK if talk or counters else SYMPTOM,
-        (links + talk) if links else talk,
+        [*links, *talk, *(one.event for one in ports)],
         node,
         confidence=Confidence.LIKELY if node else Confidence.POSSIBLE,
         what=what,
@@ -61,15 +70,14 @@ def infiniband(facts: Facts) -> list[Cause]:
     return [cause]
 
 
-def _retransmits(facts: Facts) -> dict[str, float]:
-    """Nodes whose error counters grew during the job."""
-    made: dict[str, float] = {}
-    for series in facts.trace.series:
-        if series.quantity in ERRORS and len(series.samples) > 1:
-            grown = series.samples[-1].value - series.samples[0].value
-            if grown > 0:
-                made[series.node] = made.get(series.node, 0.0) + grown
-    return made
+def _grown(facts: Facts) -> list[Grown]:
+    """Counters of ports that grew by more than what any link counts now and then."""
+    broken = grown(facts, *BROKEN)
+    if broken:
+        return broken
+    found = grown(facts, *ERRORS, least=MANY)
+    most = max((one.by for one in found), default=0.0)
+    return [one for one in found if one.by * TIMES >= most]
 
 
 def _suspect(
@@ -131,11 +139,22 @@ def socket(facts: Facts) -> list[Cause]:
     if not events:
         return []
     common = common_peer(facts, events)
+    cut = [
+        one
+        for one in grown(facts, "net_carrier_changes")
+        if not one.series.device.startswith(VIRTUAL)
+    ]
     what = "a TCP connection between ranks broke, and nothing says why"
     node = None
     if common and (common[0] in facts.nodes or not facts.nodes):
         node = common[0]
         what = f"a TCP connection to {node} broke ({common[1]}); nothing says why"
+    if len({one.series.node for one in cut}) == 1:
+        node, device = cut[0].series.node, cut[0].series.device
+        what = (
+            f"a TCP connection broke: {device} of {node} lost its link and got it back"
+        )
+        events = [*events, *(one.event for one in cut)]
     return [
         Cause(
             "NET_SOCKET",

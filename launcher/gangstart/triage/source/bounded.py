@@ -2,7 +2,8 @@
 
 What hangs is killed with everything it started: the command leads a process group of
 its own. A process that even SIGKILL does not end (in the kernel, on a dead file
-system) is left, and not waited for.
+system) is left, and not waited for. A process that is about to exit while its threads
+still run commands calls `end_all`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import os
 import selectors
 import signal
 import subprocess
+import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -44,6 +46,26 @@ class Ran:
         return f"it ended with code {self.code}" + (f": {said}" if said else "")
 
 
+@dataclass
+class Started:
+    """Commands of this process that run now, of all its threads."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    running: set[subprocess.Popen[bytes]] = field(default_factory=set)
+    over: bool = False
+
+
+STARTED = Started()
+
+
+def end_all() -> None:
+    """Kill every command that runs, and start none any more."""
+    with STARTED.lock:
+        STARTED.over = True
+        for child in STARTED.running:
+            kill(child)
+
+
 class Runner(Protocol):
     """Runs a command; tests play recorded answers instead."""
 
@@ -68,16 +90,11 @@ def run(
 ) -> Ran:
     """Run a command and gather at most `limit` bytes of its output."""
     try:
-        child = subprocess.Popen(
-            list(argv),
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        child = start(argv, env)
     except OSError as error:
         return Ran(None, why=f"{argv[0]} cannot be started: {error.strerror}")
+    if child is None:
+        return Ran(None, why="gangstart is ending")
     end = time.monotonic() + deadline_s
     try:
         out, err, why = gather(child, end, limit)
@@ -89,6 +106,25 @@ def run(
     if why == LATE:
         why = f"it did not answer within {deadline_s:g} s"
     return Ran(None if why else child.returncode, bytes(out), told, why)
+
+
+def start(
+    argv: Sequence[str], env: Mapping[str, str]
+) -> subprocess.Popen[bytes] | None:
+    """Start a command that `end_all` knows of; None after that was called."""
+    with STARTED.lock:
+        if STARTED.over:
+            return None
+        child = subprocess.Popen(
+            list(argv),
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        STARTED.running.add(child)
+        return child
 
 
 LATE = "late"
@@ -133,11 +169,18 @@ def reap(child: subprocess.Popen[bytes], left: float, deadline_s: float) -> str:
 
 def finish(child: subprocess.Popen[bytes]) -> None:
     """Leave nothing: the group is killed, the pipes closed, the child reaped."""
-    # It has ended, or is another user's by now (a setuid program).
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
+    with STARTED.lock:  # whose number it is, once it is reaped, nobody knows
+        kill(child)
+        STARTED.running.discard(child)
     for pipe in (child.stdout, child.stderr):
         if pipe is not None:
             pipe.close()
     with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs in the kernel
         child.wait(REAP_S)
+
+
+def kill(child: subprocess.Popen[bytes]) -> None:
+    """Kill a command with everything it started."""
+    # It has ended, or is another user's by now (a setuid program).
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)

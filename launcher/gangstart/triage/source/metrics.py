@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 GAUGE, COUNTER = "gauge", "counter"
 GPU, HCA, NODE = "gpu", "hca", "node"
 MIB = 1.0 / (1 << 20)
+#: Not a quantity of interest: which GPU it is where an exporter counts by UUID.
+INDEX = "gpu_index"
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ ROWS: tuple[Row, ...] = (
     smi("throttle_bits", "clocks_throttle_reasons_active", ""),
     smi("fb_used_mib", "memory_used_bytes", "MiB", MIB),
     smi("ecc_uncorrected", "ecc_errors_uncorrected_volatile_total", ""),
-    smi("gpu_index", "index", ""),
+    smi(INDEX, "index", ""),
     port("ib_link_downed", "link_downed"),
     port("ib_link_recoveries", "link_error_recovery"),
     port("ib_symbol_errors", "symbol_error"),

@@ -117,9 +117,12 @@ class Peeker:
         told, _ = self._ask({"do": "find", "parts": parts})
         return [FoundFile(**one) for one in told["found"]]
 
-    def open(self, path: str) -> int:
-        """Open a plain file to read; the descriptor is the caller's to close."""
-        _, fd = self._ask({"do": "open", "path": path})
+    def open(self, path: str, *, link: bool = True) -> int:
+        """Open a plain file to read; the descriptor is the caller's to close.
+
+        With `link` false a path whose last part is a symbolic link is refused.
+        """
+        _, fd = self._ask({"do": "open", "path": path, "link": link})
         if fd is None:
             raise PeekError(f"{path}: no descriptor came")
         return fd
@@ -214,16 +217,19 @@ def answer(link: socket.socket, request: dict[str, Any]) -> None:
             ]
             reply(link, {"found": [describe(*one) for one in walk("/", parts, {})]})
         elif request["do"] == "open":
-            hand_over(link, request["path"])
+            hand_over(link, request["path"], follow=request["link"])
         else:
             reply(link, {})
     except OSError as error:
         reply(link, {"error": f"{request.get('path', '')}: {error.strerror}"})
 
 
-def hand_over(link: socket.socket, path: str) -> None:
+def hand_over(link: socket.socket, path: str, *, follow: bool) -> None:
     """Open a plain file and send its descriptor."""
-    fd = os.open(path, OPEN)
+    if not follow and Path(path).is_symlink():
+        reply(link, {"error": f"{path}: it is a symbolic link"})
+        return
+    fd = os.open(path, OPEN if follow else OPEN | os.O_NOFOLLOW)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             reply(link, {"error": f"{path}: it is not a plain file"})

@@ -20,7 +20,7 @@ from gangstart.triage.source import metrics, promhttp
 from gangstart.triage.source.promhttp import PrometheusError, Server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     Ask = Callable[[str, Mapping[str, str], float], dict[str, Any]]
 
@@ -41,11 +41,12 @@ class Window:
 
     start: float
     end: float
+    points: int = POINTS
 
     @property
     def step_s(self) -> float:
-        """Distance of the values, so that a series has at most POINTS of them."""
-        least = max((self.end - self.start) / POINTS, STEP_LEAST_S)
+        """Distance of the values, so that a series has about `points` at most."""
+        least = max((self.end - self.start) / self.points, STEP_LEAST_S)
         return float(
             next((step for step in STEPS_S if step >= least), math.ceil(least))
         )
@@ -99,9 +100,12 @@ class Prometheus:
         promhttp.check(self.server)
 
     def series(
-        self, aliases: Mapping[str, str], span: Window
+        self,
+        aliases: Mapping[str, str],
+        span: Window,
+        wanted: Collection[str] = (),
     ) -> tuple[list[Series], SourceState]:
-        """Every known quantity of some nodes; never raises.
+        """Quantities of some nodes, without `wanted` all known ones; never raises.
 
         `aliases` maps names and addresses of a node to its name in Slurm.
         """
@@ -111,7 +115,7 @@ class Prometheus:
         lower = {name.lower(): node for name, node in aliases.items()}
         found: list[Series] = []
         troubles: list[str] = []
-        for query in queries(known):
+        for query in queries(known, wanted):
             more, trouble = self._tried(query, lower, span, end)
             found += more
             troubles += [trouble] if trouble else []
@@ -218,11 +222,12 @@ class Prometheus:
         )
 
 
-def queries(nodes: Sequence[str]) -> list[Query]:
-    """Queries of all rows: one for each group and batch of nodes."""
+def queries(nodes: Sequence[str], wanted: Collection[str] = ()) -> list[Query]:
+    """Queries of these rows, or of all: one for each group and batch of nodes."""
     groups: dict[str, list[str]] = {}
     for row in metrics.ROWS:
-        groups.setdefault(row.of, []).append(row.metric)
+        if not wanted or row.quantity in (*wanted, metrics.INDEX):
+            groups.setdefault(row.of, []).append(row.metric)
     return [
         Query(tuple(names), tuple(nodes[at : at + NODES_AT_ONCE]))
         for names in groups.values()
@@ -284,12 +289,12 @@ def with_index(found: Sequence[Series]) -> list[Series]:
     index = {
         (one.node, one.device): f"{one.samples[-1].value:.0f}"
         for one in found
-        if one.quantity == "gpu_index" and one.samples
+        if one.quantity == metrics.INDEX and one.samples
     }
     return [
         replace(one, device=index.get((one.node, one.device), one.device))
         for one in found
-        if one.quantity != "gpu_index"
+        if one.quantity != metrics.INDEX
     ]
 
 

@@ -12,6 +12,7 @@ import base64
 import http.client
 import ipaddress
 import json
+import os
 import socket
 import ssl
 import stat
@@ -77,16 +78,36 @@ def check(server: Server) -> None:
     if parts.username or parts.password:
         raise refuse(
             "--prometheus: no user and password in the address, where others can read "
-            "them: name a file with --prometheus-token-file or -password-file"
+            "them: give --prometheus-user NAME and --prometheus-password-file FILE, or "
+            "--prometheus-token-file FILE"
         )
+    check_secrets(server, parts.scheme, parts.hostname)
+
+
+def check_secrets(server: Server, scheme: str, host: str) -> None:
+    """Refuse a way to prove oneself that does not fit."""
     secret = server.token_file or server.password_file
-    if secret and parts.scheme == "http" and not loopback(parts.hostname):
+    if secret and scheme == "http" and not loopback(host):
         raise refuse(
             f"--prometheus {server.url[:80]}: a token or password is not sent without "
             "TLS to another machine: use https://"
         )
-    if server.token_file and server.user:
+    if server.token_file and (server.user or server.password_file):
         raise refuse("--prometheus: a token or a user with password, not both")
+    if bool(server.user) != bool(server.password_file):
+        raise refuse(
+            "--prometheus: --prometheus-user NAME and --prometheus-password-file FILE "
+            "belong together"
+        )
+    if ":" in server.user:
+        raise refuse(
+            "--prometheus-user: a name without a colon (HTTP's Basic scheme takes what "
+            "is after it for the password), and no password"
+        )
+    if server.ca_file and scheme == "http":
+        raise refuse(
+            "--prometheus-ca-file: http:// has no certificates: https:// is meant"
+        )
 
 
 def refuse(sentence: str) -> GangstartError:
@@ -108,7 +129,7 @@ def secret_in(path: str) -> str:
     """Read a secret: one line of a file that only its owner may read."""
     try:
         with Path(path).open("rb") as file:
-            info = Path(path).stat()
+            info = os.fstat(file.fileno())
             raw = file.read(SECRET_BYTES)
     except OSError as error:
         raise PrometheusError(f"{path}: {error.strerror}") from error
@@ -214,7 +235,8 @@ class Request:
             raise PrometheusError(f"it sends to {to}: give that address if it is right")
         if answer.status in DENIED:
             raise PrometheusError(
-                f"it refuses us ({answer.status}): see --prometheus-token-file"
+                f"it refuses us ({answer.status}): see --prometheus-token-file and "
+                "--prometheus-user"
             )
         parts: list[bytes] = []
         size = 0

@@ -58,9 +58,11 @@ FILESYSTEM = (
             "Errno 121]",
             "Host is down",
             "Errno 112]",
+            "Errno 70]",
         ),
-        r"[Ss]tale (?:NFS )?file handle|Errno (?:116|107|108|5|121|112)\]|endpoint is "
-        r"not connected|endpoint shutdown|Input/output error|ESTALE|Remote I/O error",
+        r"[Ss]tale (?:NFS )?file handle|Errno (?:116|107|108|5|121|112|70)\]|endpoint "
+        r"is not connected|endpoint shutdown|Input/output error|ESTALE|Remote I/O "
+        r"error",
         "OSError: [Errno 116] Stale file handle: '/data/web/shard-1.tar'",
         "FS_STALE",
     ),
@@ -127,12 +129,15 @@ FILESYSTEM = (
             "Checksum mismatch",
             "corrupt",
             "incomplete checkpoint",
+            "OCDBT",
+            "Checksum does not match",
         ),
         r"PytorchStreamReader failed|failed finding central directory|file might be "
         r"corrupted|EOFError: Ran out of input|invalid load key|SafetensorError|"
         r"HeaderTooLarge|MetadataIncompleteBuffer|InvalidHeaderDeserialization|not a "
         r"zip file|BadZipFile|pickle data was truncated|unexpected EOF|"
         r"UnpicklingError|CheckpointException|truncated file|"
+        r"OCDBT.*(?:CRC|[Cc]hecksum)|Checksum does not match: stored|"
         r"(?i:checkpoint.*(?:corrupt|truncated|incomplete|checksum|unreadable)|"
         r"(?:corrupt|truncated|incomplete)\w* checkpoint)",
         "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding "

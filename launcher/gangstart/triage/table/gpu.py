@@ -89,11 +89,13 @@ GPU = (
             "RESOURCE_EXHAUSTED",
             "'out of memory'",
             "CUBLAS_STATUS_ALLOC_FAILED",
+            "OOM when allocating",
         ),
         r"(?:CUDA|HIP) out of memory|OutOfMemoryError: (?:CUDA|HIP)|CUDA error: out "
         r"of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|"
         r"RESOURCE_EXHAUSTED:.*(?:[Oo]ut of memory|allocat)|Cuda failure (?:2 )?'out "
-        r"of memory'|CUBLAS_STATUS_ALLOC_FAILED",
+        r"of memory'|CUBLAS_STATUS_ALLOC_FAILED|"
+        r"OOM when allocating tensor.*(?:device:GPU|allocator GPU)",
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU "
         "0 has a total capacity of 79.11 GiB of which 1.02 GiB is free.",
         "CUDA_OOM",

@@ -103,6 +103,15 @@ NCCL = (
         "localGid fe80::1 hca mlx5_2",
         "NET_IB",
     ),
+    Row(  # aws-ofi-nccl: libfabric's completion queue
+        "ofi_completion",
+        ("NET/OFI Request",),
+        r"NET/OFI Request .*completed with error.*?Error: (?P<status>\d+) \((?P<why>"
+        r"[^)]*)\)",
+        "n1:1:1 [2] NCCL WARN NET/OFI Request 0x7f01 completed with error. RC: 113. "
+        "Error: 4126 (Unresponsive receiver: Connectivity not established ) .",
+        "NET_IB",
+    ),
     Row(
         "ib_event",
         ("Got async ", "async fatal event", "IBV_EVENT"),

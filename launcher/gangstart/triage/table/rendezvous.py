@@ -107,6 +107,12 @@ RENDEZVOUS = (
         "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
         "RENDEZVOUS_TIMEOUT",
     ),
+    Row(  # below the line above: the tasks that never came to the barrier
+        "absent_task",
+        ("/replica:",),
+        r"^/job:\w+/replica:\d+/task:(?P<ranks>\d+)$",
+        "/job:jax_worker/replica:0/task:3",
+    ),
     Row(
         "socket_timeout",
         ("Socket Timeout", "wait timeout after"),
@@ -196,6 +202,13 @@ RENDEZVOUS = (
         r"signal (?P<number>\d+)(?: \((?P<signal>[^)]*)\))?",
         "mpirun noticed that process rank 3 with PID 1234 on node gn02 exited on "
         "signal 11 (Segmentation fault).",
+    ),
+    Row(  # PRRTE ends its line before the signal
+        "mpirun_ended",
+        ("prterun noticed", "mpirun noticed", "prun noticed"),
+        r"process rank (?P<rank>\d+) with PID \S+ on node (?P<node>[\w.-]+) exited "
+        r"on$",
+        "prterun noticed that process rank 3 with PID 44120 on node gn02 exited on",
     ),
     Row(
         "mpi_bad_exit",

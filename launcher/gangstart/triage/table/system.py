@@ -37,9 +37,11 @@ SYSTEM = (
             "std::bad_alloc",
             "MemoryError",
             "Errno 12]",
+            "running low on memory",
         ),
         r"DefaultCPUAllocator: (?:can't|not enough memory)|Errno 12\]|std::bad_alloc|"
-        r"^(?:[\w.]+\.)?_?(?:Array)?MemoryError|fork.*Cannot allocate memory",
+        r"^(?:[\w.]+\.)?_?(?:Array)?MemoryError|fork.*Cannot allocate memory|"
+        r"OutOfMemoryError: Task was killed due to the node running low on memory",
         "RuntimeError: [enforce fail at alloc_cpu.cpp:114] . DefaultCPUAllocator: "
         "can't allocate memory: you tried to allocate 8589934592 bytes.",
         "HOST_OOM",

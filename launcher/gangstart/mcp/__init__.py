@@ -1,0 +1,1 @@
+"""The same answers for AI agents: a Model Context Protocol server over stdio."""
