@@ -152,6 +152,23 @@ def test_a_signal_of_the_programs_first_moment_is_not_lost(
     assert run("--", "sh", "-c", script)[0] == code
 
 
+@pytest.mark.parametrize("spec", ["off", "health=off"])
+def test_what_the_user_ignores_stays_ignored_as_with_nohup(
+    tmp_path: Path, spec: str
+) -> None:
+    """By gangstart run and by the program, also with a start of our own."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(PREFIXES)}
+    program = "kill -HUP $PPID; kill -HUP $$; echo ran"
+    mine = {"XDG_STATE_HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        ["nohup", GANGSTART, "run", spec, "--", "sh", "-c", program],
+        env={**kept, **mine}, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+
+
 def test_sigterm_ends_the_whole_program(pids: Path) -> None:
     with started("--", "sh", "-c", family(pids)) as running:
         until("it runs", pids.exists)

@@ -247,7 +247,8 @@ def start(asked: Asked, env: Mapping[str, str], parent: int) -> int:
     told = launched(env)
     marks = Marks(told.start, temporary(env))
     for leaving in LEAVING:
-        signal.signal(leaving, _leave)
+        if signal.getsignal(leaving) != signal.SIG_IGN:  # nohup, for one
+            signal.signal(leaving, _leave)
     try:
         gpu, uuids = look(told, asked.spec, marks, env)
         if told.rank is not None:

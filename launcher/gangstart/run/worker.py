@@ -187,7 +187,8 @@ def leave_process() -> None:
 def forked(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None:
     """Run ``work`` in a forked process, which ends without its parent's clean-up."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     try:
         work(channel, ready, env)
         leave_process()
