@@ -81,7 +81,7 @@ def work(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None:
     why = singleton(world.size, told.size, told.by, told.pmi, mpi)
     if why:
         text = f"gang-start: refused: {why}\n" if not told.rank else ""
-        line.tell("refused", code=78, text=text)
+        line.tell("refused", code=78, text=text, alone=True)
         line.wait_for_end()
         return
     client = run(world, ready, env)
