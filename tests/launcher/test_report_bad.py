@@ -32,7 +32,7 @@ def test_what_is_no_job_is_refused_with_what_is_one(site: Site, wrong: str) -> N
 def test_an_option_without_a_value_shows_no_other_report(
     site: Site, option: str
 ) -> None:
-    put(site.archive / "5.0" / "start.json", started())
+    put(site.archive / "5.0" / "start.json", started().raw_report())
     assert f"{option}: an empty name" in site.refused(option, "", code=2)
 
 
