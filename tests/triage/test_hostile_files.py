@@ -140,3 +140,13 @@ def test_closed_standard_streams_end_in_no_traceback(log: Path) -> None:
 
     assert done.returncode == 0
     assert told.read_text() == ""
+
+
+def test_names_in_another_encoding_stay_apart(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.write_bytes(LOG.replace("中", "").encode("latin-1"))
+
+    assert main(["triage", "--log", str(log)]) == 0
+
+    assert "at \\xe9.py:4" in capsys.readouterr().out.splitlines()[0]

@@ -48,9 +48,11 @@ class Head:
 def clean(raw: bytes, limit: int = 4000) -> str:
     """A line as text: no escape sequences, no controls, cut to ``limit`` characters.
 
-    Of a line that was overwritten with carriage returns the last part is kept.
+    Bytes that are no UTF-8 are spelt out, so that a file's name stays one that can be
+    told from others. Of a line that was overwritten with carriage returns the last part
+    is kept.
     """
-    line = raw.rstrip(b"\r\n\x00")[: limit * 4].decode("utf-8", "replace")
+    line = raw.rstrip(b"\r\n\x00")[: limit * 4].decode(errors="backslashreplace")
     if "\x1b" in line:
         line = ANSI.sub("", line)
     if "\r" in line:
