@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from typing import Any
 
 from gangstart import core
@@ -30,6 +32,10 @@ from gangstart.triage.model import (
 from gangstart.triage.source import checks, metrics
 
 Json = dict[str, Any]
+
+#: Cases have times without a zone beside seconds since 1970: those of UTC.
+os.environ["TZ"] = "UTC0"
+time.tzset()
 
 
 def names(nodelist: str) -> tuple[str, ...]:
