@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -68,6 +69,20 @@ class Commands:
             end(popen)
             raise
         return Answer(popen.returncode, out, err)
+
+
+class Until(NamedTuple):
+    """The same, but none of them later than the whole may take."""
+
+    tools: Tools
+    until: float  # time.monotonic()
+
+    def run(
+        self, argv: Sequence[str], seconds: float, env: Mapping[str, str]
+    ) -> Answer:
+        """Run a program for so many seconds or as many as are left, at least 1."""
+        left = max(self.until - time.monotonic(), 1.0)
+        return self.tools.run(argv, min(seconds, left), env)
 
 
 def end(popen: subprocess.Popen[str]) -> tuple[str, str]:
