@@ -9,6 +9,7 @@ from importlib import import_module
 
 from gangstart import __version__
 from gangstart.errors import GangstartError
+from gangstart.job import library_first
 from gangstart.record import Record
 
 TYPE_CHECKING = False
@@ -104,11 +105,13 @@ def main(
 ) -> int:
     """Run the command line; every failure ends here in one sentence and a code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        library_first()
     try:
         code = dispatch(arguments, commands)
         sys.stdout.flush()
     except GangstartError as error:
-        print(f"gangstart: {error.message}", file=sys.stderr)
+        complain(error.message)
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPT
@@ -117,7 +120,7 @@ def main(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
     except OSError as error:
-        print(f"gangstart: {os_sentence(error)}", file=sys.stderr)
+        complain(os_sentence(error))
         return 1
     return code
 
@@ -163,6 +166,17 @@ def help_text(commands: Sequence[Command]) -> str:
             "gangstart COMMAND --help says more; gangstart --version names the version",
         ]
     )
+
+
+def complain(sentence: str) -> None:
+    """Say what is wrong; a stream that takes nothing does not change the exit code."""
+    if sys.stderr is None:  # closed: there is nobody to tell
+        return
+    try:
+        sys.stderr.write(f"gangstart: {sentence}\n")  # one write: ranks do not mix
+        sys.stderr.flush()
+    except OSError:  # nor may anything be flushed at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def os_sentence(error: OSError) -> str:

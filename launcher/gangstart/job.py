@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
@@ -16,6 +17,30 @@ BOOT = (
     "from importlib import import_module; "
     "sys.exit(import_module(sys.argv[2]).main(sys.argv[3:]))"
 )
+
+
+_path: list[str] = []  # as Python made it, once it was changed
+
+
+def library_first() -> None:
+    """Find our modules whatever PYTHONPATH or the current folder holds.
+
+    The standard library comes before PYTHONPATH, where a user's own json.py may be, and
+    the current folder, which an empty word in PYTHONPATH stands for, after everything:
+    an mpi4py that a site offers by PYTHONPATH is still preferred.
+    """
+    _path[:] = sys.path
+    library = os.path.dirname(os.__file__)  # noqa: PTH120 - pathlib is slow to import
+    first = {library, f"{library}/lib-dynload"}
+    here = {""}
+    with contextlib.suppress(FileNotFoundError):  # it was removed
+        here.add(os.getcwd())  # noqa: PTH109 - likewise
+    sys.path.sort(key=lambda folder: (folder not in first) + (folder in here))
+
+
+def path_of_user() -> None:
+    """Undo library_first() for a program of the user."""
+    sys.path[:] = _path or sys.path
 
 
 def environ() -> Mapping[str, str]:

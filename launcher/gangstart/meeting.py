@@ -307,6 +307,12 @@ def linked(step: Step, until: float, timeout: float) -> Link:
 
     if _caller.lost:
         raise lost_root(step, "the connection to it was lost in an earlier barrier")
+    if step.started == "run" and step.spool is None:
+        raise GangstartError(
+            f"barrier: rank {step.rank} on {step.node} has no key: gangstart run could "
+            "not make its folder below XDG_RUNTIME_DIR or TMPDIR there; make room in "
+            "it, or make it a folder that this user may write, and start again"
+        )
     if step.spool is None or step.meet_addr is None:
         raise GangstartError(
             f"barrier: the ranks of this step (started by: {step.started}) share no "

@@ -32,6 +32,11 @@ GANG = TORCH | {
 }
 
 
+def test_a_number_of_thousands_of_digits_is_a_sentence() -> None:
+    with pytest.raises(gangstart.GangstartError, match="is no number"):
+        described({**TORCH, "RANK": "9" * 5000})
+
+
 def test_alone_it_is_a_world_of_one() -> None:
     step = described({})
     assert (step.started, step.rank, step.world_size) == ("single", 0, 1)

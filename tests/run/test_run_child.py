@@ -84,6 +84,31 @@ def test_a_program_that_is_not_there_ends_in_one_sentence() -> None:
     )
 
 
+def test_a_program_without_a_name_ends_in_one_sentence() -> None:
+    code, _, err = run("--", "")
+
+    assert (code, err.count("\n")) == (127, 1)
+    assert err.startswith("gangstart: run: what to run is empty")
+
+
+@pytest.mark.parametrize(
+    ("words", "allowed"),
+    [
+        (("--grace", "x", "--", "true"), "seconds, 0 to 86400, are allowed"),
+        (("--keep-mpi", "--in-process", "--", "x.py"), "not allowed with"),
+        (("--in-process", "--", "-c", "1"), "a script, or -m and a module"),
+        (("--in-process", "--", "-m"), "a script, or -m and a module"),
+    ],
+)
+def test_a_bad_option_is_one_sentence_that_says_what_is_allowed(
+    words: tuple[str, ...], allowed: str
+) -> None:
+    code, _, err = run(*words)
+
+    assert (code, err.count("\n")) == (2, 1)
+    assert allowed in err
+
+
 def test_without_a_program_the_usage_is_named() -> None:
     code, _, err = run("timeout=5")
 
@@ -125,6 +150,23 @@ def test_a_signal_of_the_programs_first_moment_is_not_lost(
     script = f"trap 'exit 4' USR1; kill -{name} $PPID; while :; do sleep 0.1; done"
 
     assert run("--", "sh", "-c", script)[0] == code
+
+
+@pytest.mark.parametrize("spec", ["off", "health=off"])
+def test_what_the_user_ignores_stays_ignored_as_with_nohup(
+    tmp_path: Path, spec: str
+) -> None:
+    """By gangstart run and by the program, also with a start of our own."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(PREFIXES)}
+    program = "kill -HUP $PPID; kill -HUP $$; echo ran"
+    mine = {"XDG_STATE_HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        ["nohup", GANGSTART, "run", spec, "--", "sh", "-c", program],
+        env={**kept, **mine}, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
 
 
 def test_sigterm_ends_the_whole_program(pids: Path) -> None:
@@ -203,3 +245,29 @@ def test_closed_standard_streams_are_no_reason_not_to_start(tmp_path: Path) -> N
 
     assert done.returncode == 0
     assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("streams", ["<&- >&- 2>&-", "2>&-", "2>/dev/full"])
+def test_nor_not_to_start_where_nobody_can_read_the_line(
+    tmp_path: Path, streams: str
+) -> None:
+    """With a start of our own, in a world of one."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(PREFIXES)}
+    shell = f"{GANGSTART} run health=off -- touch {tmp_path}/ran {streams}"
+    mine = {"XDG_STATE_HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        ["sh", "-c", shell], env={**kept, **mine}, timeout=60, check=False
+    )
+
+    assert done.returncode == 0
+    assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("stream", ["2>&-", "2>/dev/full"])
+def test_the_code_of_an_error_counts_where_nobody_can_read_it(stream: str) -> None:
+    shell = f"{GANGSTART} run timeot=3 -- true {stream}"
+    done = subprocess.run(
+        ["sh", "-c", shell], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (78, "")

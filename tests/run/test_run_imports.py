@@ -90,3 +90,22 @@ def test_a_step_of_the_plugin_loads_no_more(env: dict[str, str]) -> None:
     step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "GANGSTART_STEP": "7.0"}
 
     assert loaded({**env, **step}) & (HEAVY | OTHERS) == set()
+
+
+@pytest.mark.parametrize("path", ["/nonexistent:", ".", "here"])
+def test_a_file_of_the_users_is_not_taken_for_a_module(
+    env: dict[str, str], tmp_path: Path, path: str
+) -> None:
+    """Not by way of PYTHONPATH either; to his program nothing changes."""
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in ("json", "select", "socket", "signal", "mpi4py", "fcntl"):
+        (here / f"{name}.py").write_text("raise SystemExit('imported')\n")
+    done = subprocess.run(
+        [GANGSTART, "run", "health=off", "--", sys.executable, "-c", "import select"],
+        env={**env, "PYTHONPATH": path if path != "here" else str(here)},
+        cwd=here, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert "1/1 tasks" in done.stderr
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, "imported")

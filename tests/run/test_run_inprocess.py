@@ -116,3 +116,32 @@ def test_kill_9_of_one_rank_leaves_no_orphan(mpi: Mpi, tmp_path: Path) -> None:
 
     assert running.returncode != 0
     until("nobody is left", lambda: not any(map(is_alive, pids)))
+
+
+def test_a_fork_of_the_program_that_ends_leaves_mpi_to_the_rank(
+    mpi: Mpi, tmp_path: Path
+) -> None:
+    body = (
+        "child = os.fork()\n"
+        "if child == 0: sys.exit(0)\n"
+        "status = os.waitpid(child, 0)[1]\n"
+        "say(f'{status} {world.allreduce(1)}')"
+    )
+    done = run(mpi, 2, script(tmp_path, body))
+
+    assert (done.code, done.out) == (0, "0 2\n" * 2), done.err
+
+
+def test_a_traceback_begins_in_the_program(mpi: Mpi, tmp_path: Path) -> None:
+    done = run(mpi, 1, script(tmp_path, "raise ValueError('no data')"))
+
+    assert (done.code, done.err.count("  File ")) == (1, 1), done.err
+    assert "ValueError: no data" in done.err
+
+
+def test_a_script_that_is_not_there_is_one_sentence(mpi: Mpi) -> None:
+    done = run(mpi, 1, "/nonexistent.py")
+
+    assert done.code == 127
+    assert "gangstart: run: cannot open /nonexistent.py: No such file" in done.err
+    assert "Traceback" not in done.err

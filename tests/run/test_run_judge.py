@@ -133,6 +133,17 @@ def test_without_a_launchers_word_mpis_ranks_are_used() -> None:
     assert judge(procs((None, None, 0, 2), (None, None, 1, 2)), None).ranks == (0, 1)
 
 
+def test_a_program_of_gangstart_run_is_recognised_and_an_mpirun_in_it_is_not() -> None:
+    env = {"GANGSTART_RUN": "-", "GANGSTART_STEP": "1796099243.0", "RANK": "3"}
+    daemons = {**SRUN, **env, "GANGSTART_RUN": "7877.0"}  # mpirun in a job uses srun
+    openmpi = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
+
+    assert recognise(env) is not None
+    assert recognise(daemons) is not None
+    assert recognise({**env, **openmpi}) is None
+    assert recognise({**daemons, "SLURM_STEP_ID": "1"}) is None
+
+
 def test_a_started_step_is_recognised_and_not_done_twice() -> None:
     found = recognise(STARTED)
 

@@ -234,3 +234,27 @@ def test_a_bad_spec_is_refused_before_anything_starts(mpi: Mpi) -> None:
 
     assert (done.code, done.out) == (78, "")
     assert "timeout" in done.err
+
+
+def test_a_start_inside_a_start_is_not_done_twice(mpi: Mpi) -> None:
+    inner = (GANGSTART, "run", "timeout=40", "--", "sh", "-c", WHO)
+    done = mpi.run(2, "timeout=40", *inner)
+
+    assert (done.code, sorted(done.out.splitlines())) == (
+        0,
+        [f"{rank} 2 {rank} 2 0" for rank in range(2)],
+    ), done.err
+    assert len(done.ours().splitlines()) == 1
+
+
+def test_a_program_that_cannot_be_executed_is_said_by_each_and_nothing_else(
+    mpi: Mpi, tmp_path: Path
+) -> None:
+    program = tmp_path / "noshebang"
+    program.write_text("echo hi\n")
+    program.chmod(0o755)
+    done = mpi.run(2, "timeout=40", str(program))
+
+    assert done.code == 126
+    assert f"cannot execute {program}: Exec format error (rank " in done.err
+    assert "warning" not in done.err

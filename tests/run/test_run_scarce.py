@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from gangstart.errors import GangstartError
 from gangstart.run.controlhub import Hub
+from gangstart.run.marks import Marks
 from gangstart.run.meet import Holder, accepted, listen
 from gangstart.run.startup import Released
 
@@ -79,3 +80,12 @@ def test_rank_0_warns_and_lets_the_program_run(
     assert line.endswith("only the launcher ends the others")
     assert (hub.first, hub.sockets()) == (None, [])
     hub.close()
+
+
+def test_a_full_disk_only_means_that_nobody_knows_who_called() -> None:
+    marks = Marks("", "/nonexistent")
+    marks._fd = os.open("/dev/full", os.O_RDWR)  # noqa: SLF001 - as a full TMPDIR
+    marks.add(0, 0)
+
+    assert marks.path
+    os.close(marks._fd)  # noqa: SLF001 - close() would remove a file

@@ -63,3 +63,25 @@ def test_old_runs_go_but_not_one_that_is_in_use(env: dict[str, str]) -> None:
     assert len(names) <= KEEP + 2
     assert Path(base_of(env)) / oldest in Path(base_of(env)).iterdir()
     held.close()
+
+
+def test_ranks_that_prune_at_the_same_moment_all_get_the_folder(
+    env: dict[str, str],
+) -> None:
+    own = Path(make(env, (0, 0), KEY)["GANGSTART_SPOOL"])
+    for job in range(1, 10 * KEEP):
+        own.with_name(f"{job}.0-{job:016x}").mkdir()
+    go, gate = os.pipe()
+    ranks = []
+    for _ in range(8):
+        rank = os.fork()
+        if rank == 0:
+            os.close(gate)
+            os.read(go, 1)  # until all are there
+            os._exit("GANGSTART_SPOOL" not in make(env, (999, 0), KEY))
+        ranks.append(rank)
+    os.close(go)
+    os.close(gate)
+
+    assert [os.waitpid(rank, 0)[1] for rank in ranks] == [0] * 8
+    assert len(list(Path(base_of(env)).iterdir())) <= KEEP + 1

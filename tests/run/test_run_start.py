@@ -14,7 +14,7 @@ from gangstart.gpuanswer import GpuWord
 from gangstart.run.client import Client
 from gangstart.run.launched import Launched
 from gangstart.run.member import Ready
-from gangstart.run.root import Root
+from gangstart.run.root import Root, step_of_moment
 from gangstart.run.userreport import Reports
 from gangstart.run.worker import ROOT_KINDS
 from repo import ROOT
@@ -239,3 +239,13 @@ def test_a_rank_with_another_spec_contradicts_the_others(folder: Path) -> None:
 
     assert play.report["reason"] == "mismatch"
     assert "rank 2" in play.reports.lines
+
+
+@pytest.mark.parametrize("job", [None, 7877])
+def test_two_starts_of_one_second_are_two(job: int | None) -> None:
+    second = 1_796_099_243 * 10**9
+    first, other = (step_of_moment(job, second + i * 2_000_000) for i in (0, 1))
+
+    assert first != other
+    assert first[0] == (job or 1_796_099_243)
+    assert all(made[1] < 0xFFFFFFF0 for made in (first, other))

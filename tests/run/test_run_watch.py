@@ -91,7 +91,7 @@ def test_a_launcher_without_mpi4py_is_told_what_to_install(tmp_path: Path) -> No
     with started(tmp_path, "", head="raise ModuleNotFoundError('mpi4py')") as running:
         _, err = running.communicate(timeout=30)
 
-    assert running.returncode == 75
+    assert running.returncode == 78
     assert "pip install 'gangstart[mpi]'" in err
 
 

@@ -82,6 +82,11 @@ def spawn(argv: Sequence[str], env: Mapping[str, str]) -> Child:
 
     The signals that are forwarded wait from here on until a Runner can forward them.
     """
+    if not argv[0]:
+        raise GangstartError(
+            "run: what to run is empty: write gangstart run [SPEC] -- COMMAND …",
+            exit_code=127,
+        )
     watcher = None if os.isatty(0) else Watcher()
     parent = os.getpid()
     heard, tell = os.pipe2(os.O_CLOEXEC)
@@ -150,8 +155,10 @@ class Runner:
     def run(self) -> int:
         """Return the exit code to end with."""
         signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
-        for number in (*FORWARDED, signal.SIGCHLD):
-            signal.signal(number, _noted)
+        for number in FORWARDED:
+            if signal.getsignal(number) != signal.SIG_IGN:  # nohup, for one
+                signal.signal(number, _noted)
+        signal.signal(signal.SIGCHLD, _noted)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
         try:
             status = self._wait_for_child()

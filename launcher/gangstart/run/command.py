@@ -14,8 +14,8 @@ from gangstart.errors import GangstartError
 from gangstart.gpuanswer import GpuWord
 from gangstart.job import environ
 from gangstart.record import Record
-from gangstart.run.child import Child, Runner, spawn
-from gangstart.run.control import NoControl, connect, say
+from gangstart.run.child import KNOWN_S, Child, Runner, spawn
+from gangstart.run.control import NoControl, connect, say, settle
 from gangstart.run.guard import hold_streams
 from gangstart.run.inside import recognise
 from gangstart.run.launched import launched, number
@@ -64,9 +64,14 @@ class Asked(Record):
 
 def seconds(text: str) -> float:
     """A number of seconds, 0..86400."""
-    value = float(text)
+    from argparse import ArgumentTypeError  # noqa: PLC0415 - see plain_line
+
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 <= value <= 86400:  # noqa: PLR2004 - a day
-        raise ValueError(text)
+        raise ArgumentTypeError(f"{text!r}: seconds, 0 to 86400, are allowed")
     return value
 
 
@@ -90,12 +95,13 @@ def parser() -> Parser:
         "--grace", type=seconds, default=GRACE_S, metavar="SECONDS",
         help="from SIGTERM to SIGKILL when the ranks are ended (default: 30)",
     )  # fmt: skip
-    made.add_argument(
+    ways = made.add_mutually_exclusive_group()
+    ways.add_argument(
         "--keep-mpi",
         action="store_true",
         help="leave the launcher's PMI and MPI variables in COMMAND's environment",
     )
-    made.add_argument(
+    ways.add_argument(
         "--in-process",
         action="store_true",
         help="COMMAND is a Python script, or -m and a module, that uses mpi4py itself: "
@@ -113,6 +119,8 @@ def parse(argv: list[str], env: Mapping[str, str]) -> Asked:
     found = line.parse_args(own)
     if not dashes or not program:
         line.error("say what to run after --: gangstart run [SPEC] -- COMMAND …")
+    if found.in_process and program[0][:1] == "-" and program[:2][:-1] != ["-m"]:
+        line.error(f"--in-process runs a script, or -m and a module, not {program[0]}")
     spec = spec_of(found.spec, env)
     return Asked(spec, program, found.grace, found.keep_mpi, found.in_process)
 
@@ -239,7 +247,8 @@ def start(asked: Asked, env: Mapping[str, str], parent: int) -> int:
     told = launched(env)
     marks = Marks(told.start, temporary(env))
     for leaving in LEAVING:
-        signal.signal(leaving, _leave)
+        if signal.getsignal(leaving) != signal.SIG_IGN:  # nohup, for one
+            signal.signal(leaving, _leave)
     try:
         gpu, uuids = look(told, asked.spec, marks, env)
         if told.rank is not None:
@@ -283,5 +292,9 @@ def command(
         return spawn(asked.program, planned if asked.keep_mpi else clean(planned))
     except GangstartError as error:
         control.ended(error.exit_code, error.message)
+        settle(control, KNOWN_S)
         control.close()
-        raise
+        where = f"rank {released.rank} on {released.node}"
+        raise GangstartError(
+            f"{error.message} ({where})", exit_code=error.exit_code
+        ) from error

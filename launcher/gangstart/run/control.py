@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 
 CONNECT_S = 10.0
+SLICE_S = 0.25
 KILLED = 137
 STDERR = 2
 
@@ -143,6 +144,17 @@ class Spoke:
     def close(self) -> None:
         """Hang up."""
         self._link.close()
+
+
+def settle(control: Control, seconds: float) -> None:
+    """Let the others come and hear how this rank has ended, up to a time."""
+    until = time.monotonic() + seconds
+    while not control.over() and (left := until - time.monotonic()) > 0:
+        waiting = select.poll()
+        for peer in control.sockets():
+            waiting.register(peer, select.POLLIN)
+        waiting.poll(min(left, SLICE_S) * 1000)
+        control.poll()
 
 
 def connect(released: Released) -> tuple[Control, str]:

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import sys
 
 PR_SET_PDEATHSIG = 1
 STANDARD = 2  # the last of the three streams
@@ -38,11 +39,14 @@ def kill_group(group: int, number: int) -> None:
 def hold_streams() -> None:
     """Let no pipe of ours have the number of a standard stream that is closed.
 
-    The program finds it closed again.
+    The program finds it closed again; to this process it is one that takes all.
     """
     while (fd := os.open(os.devnull, os.O_RDWR)) <= STANDARD:
         continue
     os.close(fd)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def close_others(kept: int) -> None:

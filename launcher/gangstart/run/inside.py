@@ -1,4 +1,4 @@
-"""Inside a step that the plugin has started: nothing to do twice, only to look again.
+"""Inside a step that has been started: nothing to do twice, only to look again.
 
 TaskProlog runs between the plugin's plan and the program, and what it prints as
 "export NAME=value" replaces what was planned. Pure.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from gangstart.errors import GangstartError
 from gangstart.record import Record
+from gangstart.run.launched import SRUN, by_launcher, own_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,20 +23,20 @@ SAME = (
 
 
 class Inside(Record):
-    """This task was started by the plugin; warnings are sentences."""
+    """This task was started already; warnings are sentences."""
 
     step: str
     warnings: tuple[str, ...]
 
 
 def recognise(env: Mapping[str, str]) -> Inside | None:
-    """Whether the plugin started this very step; None: it did not.
+    """Whether the plugin, or gangstart run, started this very step; None: neither did.
 
     Raises GangstartError (78) where ranks would not be what Slurm says.
     """
     step = f"{env.get('SLURM_JOB_ID', '')}.{env.get('SLURM_STEP_ID', '')}"
     if env.get("GANGSTART_STEP") != step:
-        return None
+        return Inside(step, ()) if is_below_run(env) else None
     for name, sources in SAME:
         source = next((one for one in sources if one in env), None)
         if source is not None and name in env and env[name] != env[source]:
@@ -46,6 +47,18 @@ def recognise(env: Mapping[str, str]) -> Inside | None:
                 exit_code=EXIT_CONFIG,
             )
     return Inside(step, tuple(changed(env)))
+
+
+def is_below_run(env: Mapping[str, str]) -> bool:
+    """Whether gangstart run started this program, and no mpirun in it did.
+
+    Its ranks have no launcher any more: a second start would be one of each alone, with
+    RANK 0 for everybody.
+    """
+    if env.get("GANGSTART_RUN") != own_step(env):
+        return False
+    one = by_launcher(env)
+    return one is None or one.name == SRUN
 
 
 def changed(env: Mapping[str, str]) -> list[str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 #: Step ids from here on are batch, extern, interactive: no step of tasks.
 SPECIAL_STEP = 0xFFFFFFF0
 DAEMON = "hydra_pmi_proxy"  # MPICH's, one for each node of a start
+DIGITS = 20  # of the largest number of 64 bits
 DEPTH = 32  # processes between it and a rank
 
 
@@ -86,9 +87,10 @@ class Launched(Record):
 
 
 def number(env: Mapping[str, str], name: str) -> int | None:
-    """A variable as a number; None if it is not set or no number."""
+    """A variable as a number; None if it is not set, no number or longer than any."""
     value = env.get(name, "")
-    return int(value) if value.isascii() and value.isdecimal() else None
+    fits = value.isascii() and value.isdecimal() and len(value) <= DIGITS
+    return int(value) if fits else None
 
 
 def by_launcher(env: Mapping[str, str]) -> Launcher | None:

@@ -50,7 +50,9 @@ class Marks:
 
     def add(self, rank: int, local: int | None) -> None:
         """Say that a rank goes into MPI_Init; ``local`` is its number on this node."""
-        if self._fd >= 0:
+        if self._fd < 0:
+            return
+        with contextlib.suppress(OSError):  # a full disk: nobody knows who called
             os.write(self._fd, f"{rank}:{'' if local is None else local}\n".encode())
 
     def ranks(self) -> dict[int, int | None]:

@@ -15,6 +15,7 @@ from gangstart.gang import Gang
 from gangstart.gpuanswer import GpuWord
 from gangstart.record import Record, replace
 from gangstart.run import judge
+from gangstart.run.launched import SPECIAL_STEP
 from gangstart.run.member import Member
 from gangstart.story import Offer, Story
 
@@ -130,12 +131,9 @@ class Root:
         return self.gang
 
     def _step(self) -> tuple[int, int, int]:
-        """Slurm's step; elsewhere the second of this start stands for it."""
+        """Slurm's step; elsewhere the moment of this start stands for it."""
         told = self.ready.launched
-        second = int(time.time())
-        return told.step or (
-            (second, 0, 0) if told.job is None else (told.job, second, 0)
-        )
+        return told.step or step_of_moment(told.job, time.time_ns())
 
     def _nodes(self) -> dict[str, list[int]]:
         """Ranks of each node, in Slurm's order or that of the ranks."""
@@ -318,3 +316,15 @@ class Root:
         for source in range(self.world.size):
             self.world.send(source, answer)
         self.reports.say(text + note)
+
+
+def step_of_moment(job: int | None, now_ns: int) -> tuple[int, int, int]:
+    """Job, step and restart count for a start outside of a step of Slurm's.
+
+    The report has its name from it, and two starts of a script often are of one second:
+    so second and microsecond, in a job (None: in none) its milliseconds, which come
+    again after 49 days. now_ns: Unix time in ns.
+    """
+    if job is not None:
+        return job, now_ns // 1_000_000 % SPECIAL_STEP, 0
+    return now_ns // 1_000_000_000, now_ns // 1_000 % 1_000_000, 0

@@ -95,21 +95,37 @@ class Held:
 
 
 def prune(base: str) -> None:
-    """Remove the oldest runs that nobody holds when there are more than KEEP."""
+    """Remove the oldest runs that nobody holds when there are more than KEEP.
+
+    The other ranks of this node do so at the same moment: what one of them has removed
+    is no reason for this one to go without a folder.
+    """
     with os.scandir(base) as entries:
-        found = [one for one in entries if RUN.fullmatch(one.name)]
-    found = [one for one in found if not one.is_symlink()]
+        named = [one for one in entries if RUN.fullmatch(one.name)]
+    found = [one.path for one in named if not one.is_symlink()]
     if len(found) <= KEEP:
         return
+    found.sort(key=changed)
+    for path in found[: len(found) - KEEP]:
+        with contextlib.suppress(OSError):  # it is in use, or gone already
+            drop(path)
+
+
+def changed(path: str) -> float:
+    """When a folder changed last, Unix time; one that is gone is the oldest."""
+    try:
+        return os.stat(path).st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def drop(path: str) -> None:
+    """Remove the folder of a run; raises OSError if it is in use or gone."""
     import shutil  # noqa: PLC0415 - only where there is something to remove
 
-    found.sort(key=lambda one: one.stat().st_mtime)
-    for path in [one.path for one in found[: len(found) - KEEP]]:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path, ignore_errors=True)
-        except OSError:
-            continue
-        finally:
-            os.close(fd)
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(fd)

@@ -16,6 +16,7 @@ import time
 
 from gangstart.core import EXIT_CONFIG
 from gangstart.record import Record
+from gangstart.run.control import say
 from gangstart.run.guard import Watcher, die_with_parent
 from gangstart.run.judge import mismatch
 from gangstart.run.marks import missing
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from gangstart.run.member import Ready
 
 EXIT_ABSENT = 75  # not everybody arrived
-INNOCENT_S = 2.0  # a node that misses nobody lets the others speak first
+INNOCENT_S = 2.0  # who misses nobody, or says nothing, lets the others speak first
 GRACE_S = 30.0  # beyond T, for rank 0's word, and for MPI_Finalize
 
 
@@ -145,10 +146,11 @@ class Startup:
         elif self.phase == "world":
             self.rank = said["rank"] if self.rank is None else self.rank
         elif self.phase == "refused":
-            raise Refused(said["code"], said["text"])
+            wait_s = INNOCENT_S if said.get("alone") and not said["text"] else 0
+            raise Refused(said["code"], said["text"], wait_s=wait_s)
         elif self.phase == "failed":
             raise Refused(
-                EXIT_ABSENT, self._sentence(f"the start failed: {said['text']}")
+                said["code"], self._sentence(f"the start failed: {said['text']}")
             )
         elif self.phase == "released":
             self._released = said
@@ -212,7 +214,9 @@ class Startup:
             said = f"refused: {self.library} ended the process in MPI_Init with {how}"
             raise Refused(EXIT_ABSENT, self._sentence(said))
         said = f"refused: MPI_Init ended the process with {how}: {why}"
-        raise Refused(EXIT_CONFIG, "" if told.rank else self._sentence(said))
+        if told.rank:  # a launcher would end rank 0 before it has said so
+            raise Refused(EXIT_CONFIG, wait_s=INNOCENT_S)
+        raise Refused(EXIT_CONFIG, self._sentence(said))
 
     def _kill(self) -> None:
         os.kill(self._pid, signal.SIGKILL)
@@ -222,7 +226,7 @@ class Startup:
         if raw is None:
             raise Refused(EXIT_ABSENT, self._sentence("the start told nothing"))
         if raw["text"]:
-            sys.stderr.write(f"gang-start: warning: {raw['text']}\n")
+            say(f"gang-start: warning: {raw['text']}\n")
         return Released(
             rank=raw["rank"],
             node=raw["node"],

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import sys
 
+from gangstart.run.control import say
 from gangstart.run.place import fresh, remove
 
 TYPE_CHECKING = False
@@ -46,16 +47,16 @@ class Reports:
             line = f"gang-start: the report cannot be written to {path}: {why}\n"
             return "", line if self.wanted else ""
         if not self.wanted:
-            prune(os.path.dirname(path))
+            with contextlib.suppress(OSError):  # another start has removed it
+                prune(os.path.dirname(path))
         return path, ""
 
     def _place(self, step: tuple[int, int]) -> str:
         return f"{self.base}/gangstart/{self.cluster}/{step[0]}.{step[1]}.json"
 
     def say(self, text: str) -> None:
-        """Print the lines of the start in one go."""
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        """Print the lines of the start in one go, if anybody takes them."""
+        say(text)
 
 
 def write(path: str, report: str) -> None:

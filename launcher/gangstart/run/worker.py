@@ -13,10 +13,12 @@ import socket
 import sys
 import time
 
+from gangstart.core import EXIT_CONFIG
 from gangstart.errors import GangstartError
 from gangstart.record import plain
 from gangstart.run import spool
 from gangstart.run.client import Client
+from gangstart.run.control import say
 from gangstart.run.guard import libc_exit
 from gangstart.run.judge import singleton
 from gangstart.run.launched import NO_PMI
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 ROOT_KINDS = {"hello", "fit", "unfit", "offer", "reach"}
 IDLE_S = (0.0002, 0.005)  # between two looks for messages: shortest, longest
+EXIT_ABSENT = 75  # not everybody arrived
 LINGER_S = 1.0  # a refusal's messages get this long to leave
 
 
@@ -78,7 +81,7 @@ def work(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None:
     why = singleton(world.size, told.size, told.by, told.pmi, mpi)
     if why:
         text = f"gang-start: refused: {why}\n" if not told.rank else ""
-        line.tell("refused", code=78, text=text)
+        line.tell("refused", code=78, text=text, alone=True)
         line.wait_for_end()
         return
     client = run(world, ready, env)
@@ -91,6 +94,7 @@ def work(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None:
     started = client.started
     if client.control is not None:
         line.give(client.control)
+        client.control.close()  # the watching process listens
     plan = started.plan
     more = spool.make(env, started.step, started.key)
     line.tell(
@@ -127,7 +131,7 @@ def load(ready: Ready) -> str:
         )
         if isinstance(error, ModuleNotFoundError):
             what = "mpi4py is not installed: pip install 'gangstart[mpi]'"
-        raise GangstartError(what) from error
+        raise GangstartError(what, exit_code=EXIT_CONFIG) from error
 
 
 def enter(mpi: str) -> World:
@@ -137,7 +141,8 @@ def enter(mpi: str) -> World:
     try:
         return MpiWorld()
     except RuntimeError as error:
-        raise GangstartError(f"MPI_Init of {mpi} failed: {error}") from error
+        failed = f"MPI_Init of {mpi} failed: {error}"
+        raise GangstartError(failed, exit_code=EXIT_ABSENT) from error
 
 
 def run(world: World, ready: Ready, env: Mapping[str, str]) -> Client:
@@ -182,7 +187,8 @@ def leave_process() -> None:
 def forked(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None:
     """Run ``work`` in a forked process, which ends without its parent's clean-up."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     try:
         work(channel, ready, env)
         leave_process()
@@ -190,10 +196,11 @@ def forked(channel: socket.socket, ready: Ready, env: Mapping[str, str]) -> None
         said = " ".join(str(error).split())
         kind = "" if isinstance(error, GangstartError) else f"{type(error).__name__}: "
         failed = kind + said
+        code = error.exit_code if isinstance(error, GangstartError) else EXIT_ABSENT
         try:
-            Line(channel).tell("failed", text=failed)
+            Line(channel).tell("failed", text=failed, code=code)
         except OSError:
-            sys.stderr.write(f"gang-start: {failed}\n")
+            say(f"gang-start: {failed}\n")
     finally:
         sys.stderr.flush()
         os._exit(1)
