@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gangstart.doctor import ask
+from gangstart.doctor import ask, site
 from gangstart.doctor.site import Node, Site
 from gangstart.doctor.tools import Answer, Until
 
@@ -75,3 +76,25 @@ def test_no_command_gets_more_time_than_there_is() -> None:
     Until(tools, time.monotonic() - 5).run(["scontrol"], 10, {})
     Until(tools, time.monotonic() + 500).run(["scontrol"], 10, {})
     assert [seconds for _, seconds in tools.ran] == [1.0, 10]
+
+
+def test_the_reason_is_what_was_wrong_and_not_where_to_read_on() -> None:
+    said = "srun: unrecognized option '--bogus'"
+    hint = 'Try "srun --help" for more information'
+    assert Answer(1, err=f"{said}\n{hint}\n").problem == said
+
+
+def test_slurm_that_hangs_is_waited_for_once() -> None:
+    together = threading.Barrier(4, timeout=30)
+
+    class Hangs:
+        """Every command waits until all four have been started."""
+
+        def run(
+            self, argv: Sequence[str], seconds: float, env: Mapping[str, str]
+        ) -> Answer:
+            del argv, seconds, env
+            together.wait()
+            return Answer(None, err="no answer")
+
+    assert site.read(Hangs(), {}).config_problem == "no answer"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 GRACE_S = 3.0
+#: The second line of a command that was called wrongly: the one before says how.
+HINT = re.compile(r"Try ['\"].*['\"] for more information")
 
 
 class Answer(NamedTuple):
@@ -27,7 +30,8 @@ class Answer(NamedTuple):
         """Return why it failed in one line, "" if it did not."""
         if self.code == 0:
             return ""
-        lines = [line.strip() for line in self.err.splitlines() if line.strip()]
+        rows = (line.strip() for line in self.err.splitlines())
+        lines = [line for line in rows if line and not HINT.match(line)]
         return lines[-1] if lines else f"it ended with code {self.code}"
 
 
