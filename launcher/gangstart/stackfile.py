@@ -41,10 +41,12 @@ def included_by(path: str, pattern: str, *, root: str = "/") -> list[str]:
     """Files that an include line of a file stands for, in order, as glob(3) has it."""
     from glob import escape, glob  # noqa: PLC0415 - where nothing is included
 
-    absolute = pattern.startswith("/")
-    base = (
-        root.rstrip("/") if absolute else os.path.dirname(os.path.abspath(path)) + "/"
-    )
+    folder = os.path.dirname(os.path.abspath(path))
+    if root != "/":
+        from gangstart.plugin import image  # noqa: PLC0415 - only for images
+
+        return image.matches(root, folder, pattern)
+    base = "" if pattern.startswith("/") else folder + "/"
     return sorted(glob(escape(base) + pattern))
 
 

@@ -316,6 +316,30 @@ def test_inside_of_a_job_its_own_nodes_are_asked(make: Make) -> None:
     assert set(json.loads(ran.out)["facts"]) == {"head", "n1", "n2"}
 
 
+def test_inside_of_a_job_other_nodes_are_named_and_not_asked(make: Make) -> None:
+    doctor = make()
+    command = ["salloc", "-N1", "-wn1", "--exclusive", *COMMAND]
+    ran = doctor.gang.run([*command, "--json", "--nodes", "n[1-2]"])
+    told = json.loads(ran.out)["facts"]
+    assert told["n1"]["problem"] == ""
+    assert told["n2"]["problem"] == "not asked: not in this allocation"
+
+
+def test_a_node_that_hangs_costs_the_deadline_and_leaves_no_job(make: Make) -> None:
+    doctor = make()
+    gang = doctor.gang
+    gang.cluster.signal_slurmd("n2", "stop")
+    try:
+        ran = gang.run([*COMMAND, "--json", "--nodes", "n[1-3]", "--deadline", "8"])
+        left = gang.run(["squeue", "-h", "-t", "PD,CF,R", "-o", "%j"]).out
+    finally:
+        gang.cluster.signal_slurmd("n2", "cont")
+        gang.sweep()
+    told = json.loads(ran.out)["facts"]
+    assert "no answer" in told["n2"]["problem"]
+    assert left == ""
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

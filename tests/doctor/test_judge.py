@@ -319,5 +319,7 @@ def test_everything_is_in_the_json() -> None:
 def test_a_node_that_srun_would_wake_or_not_get_is_not_asked(
     state: str, why: str
 ) -> None:
-    assert ask.unfit(Node("n1", state), in_job=False) == why
-    assert ask.unfit(Node("n1", state), in_job=True) == ""
+    assert ask.unfit(Node("n1", state), None) == why
+    assert ask.unfit(Node("n1", state), frozenset({"n1"})) == ""
+    other = ask.unfit(Node("n1", state), frozenset({"n2"}))
+    assert other == "not asked: not in this allocation"

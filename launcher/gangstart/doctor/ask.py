@@ -8,6 +8,7 @@ could not be had, one by one.
 from __future__ import annotations
 
 import re
+import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -17,16 +18,22 @@ from typing import TYPE_CHECKING
 from gangstart import core
 from gangstart.doctor import facts
 from gangstart.doctor.facts import Facts
+from gangstart.doctor.tools import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gangstart.doctor.site import Node, Site
-    from gangstart.doctor.tools import Answer, Tools
+    from gangstart.doctor.tools import Tools
 
 GROUP = 64
 AT_ONCE = 8
 HERE_S = 15.0
+JOB_NAME = "gangstart-doctor"
+#: Kept of the time, for ending an srun that got no answer, and its job.
+END_S = 3.0
+LEAST_S = 0.5
+CANCEL_S = 5.0
 #: How long srun may wait for resources: a node that is busy is not waited for.
 IMMEDIATE_S = 5
 FREE = ("idle", "mix")
@@ -65,6 +72,14 @@ class Way:
     srun: Sequence[str] = ()  # options of the user
     until: float = 0.0  # time.monotonic()
     progress: Callable[[str], None] = lambda _text: None
+    running: set[str] = field(default_factory=set)  # names of jobs
+
+    @property
+    def members(self) -> frozenset[str] | None:
+        """Nodes of the job that this runs in, None outside of one."""
+        if not self.in_job:
+            return None
+        return frozenset(core.expand(self.env.get("SLURM_JOB_NODELIST", "")))
 
     @property
     def left_s(self) -> float:
@@ -108,7 +123,7 @@ def nodes(way: Way, wanted: Sequence[Node]) -> Asked:
     """Ask all of them; each has its facts or says why not, when the time is up."""
     done = Asked()
     for node in wanted:
-        if reason := unfit(node, in_job=way.in_job):
+        if reason := unfit(node, way.members):
             done.facts[node.name] = Facts(node.name, problem=reason)
     groups = list(grouped(n for n in wanted if n.name not in done.facts))
     total = len(wanted)
@@ -120,19 +135,27 @@ def nodes(way: Way, wanted: Sequence[Node]) -> Asked:
 
     way.progress(f"asking {total} nodes")
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(one, groups))
+        try:
+            list(pool.map(one, groups))
+        except BaseException:  # Ctrl-C; the threads end when their jobs do
+            pool.shutdown(wait=False, cancel_futures=True)
+            for name in tuple(way.running):
+                cancel(way, name)
+            raise
     silent = [told for told in done.facts.values() if not told.told]
     if groups and len(silent) == total:
         done.srun_problem = most_common([told.problem for told in silent])
     return done
 
 
-def unfit(node: Node, *, in_job: bool) -> str:
-    """Return why a node is not asked, "" if it is."""
+def unfit(node: Node, members: frozenset[str] | None) -> str:
+    """Return why a node is not asked, "" if it is; `members`: of the job we are in."""
+    if members is not None:
+        return "" if node.name in members else "not asked: not in this allocation"
     match = BASE_STATE.match(node.state)
     base = match[0] if match else ""
     away = AWAY.get(node.state[-1:], "")
-    if in_job or (base in FREE + BUSY and not away):
+    if base in FREE + BUSY and not away:
         return ""
     meaning = f" ({away})" if away else ""
     return f"not asked: Slurm says it is {node.state or 'unknown'}{meaning}"
@@ -156,7 +179,7 @@ def grouped(wanted: Iterable[Node]) -> Iterable[list[Node]]:
 def ask(way: Way, group: Sequence[Node]) -> dict[str, Facts]:
     """Ask a group by one srun; if it could not be had, its nodes one by one."""
     names = [node.name for node in group]
-    answer = way.tools.run(srun(way, group), way.left_s, way.env)
+    answer = run(way, group)
     blocks = facts.by_label(answer.out)
     found = {n: facts.parse(n, blocks[n]) for n in names if n in blocks}
     if not found and len(group) > 1 and REFUSED.search(answer.err) and way.left_s > 1:
@@ -171,6 +194,33 @@ def ask(way: Way, group: Sequence[Node]) -> dict[str, Facts]:
     return found
 
 
+def run(way: Way, group: Sequence[Node]) -> Answer:
+    """Ask a group; an srun that was ended leaves no job behind."""
+    name = f"{JOB_NAME}-{secrets.token_hex(4)}"
+    seconds = way.left_s - END_S
+    if seconds < LEAST_S:
+        return Answer(None, err="the time was up (--deadline) before it was asked")
+    way.running.add(name)
+    answer = way.tools.run(srun(way, group, name), seconds, way.env)
+    way.running.discard(name)
+    if answer.code is None:
+        cancel(way, name)
+    return answer
+
+
+def cancel(way: Way, name: str) -> None:
+    """Cancel a job of ours, or in an allocation a step: killing srun does not."""
+    wanted = [f"--name={name}"]
+    if way.in_job:
+        job = f"--jobs={way.env.get('SLURM_JOB_ID', '')}"
+        table = ["squeue", "--noheader", "--steps", job, "--format=%i %j"]
+        rows = way.tools.run(table, CANCEL_S, way.env).out.split("\n")
+        pairs = (row.partition(" ") for row in rows)
+        wanted = [step for step, _, called in pairs if called.strip() == name]
+    if wanted:
+        way.tools.run(["scancel", *wanted], CANCEL_S, way.env)
+
+
 def why(answer: Answer, name: str) -> str:
     """Return what srun said of a node, or at all."""
     named = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
@@ -179,8 +229,8 @@ def why(answer: Answer, name: str) -> str:
     return said.removeprefix("srun: ").removeprefix("error: ")
 
 
-def srun(way: Way, group: Sequence[Node]) -> list[str]:
-    """Command line that asks a group."""
+def srun(way: Way, group: Sequence[Node], name: str) -> list[str]:
+    """Command line that asks a group; `name` is the job's, or the step's."""
     names = core.fold([node.name for node in group])
     count = str(len(group))
     place = ["--overlap"] if way.in_job else [f"--immediate={IMMEDIATE_S}"]
@@ -199,7 +249,7 @@ def srun(way: Way, group: Sequence[Node]) -> list[str]:
         "--kill-on-bad-exit=0",
         "--export=NONE",
         "--chdir=/",
-        "--job-name=gangstart-doctor",
+        f"--job-name={name}",
         *place,
         *way.srun,
     ]

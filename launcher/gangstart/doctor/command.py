@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from dataclasses import replace
@@ -18,7 +19,7 @@ from gangstart.doctor import ask, outcome, site
 from gangstart.doctor.greeter import Greeter
 from gangstart.doctor.scene import Scene
 from gangstart.doctor.site import Node
-from gangstart.doctor.tools import Commands
+from gangstart.doctor.tools import Commands, Until
 from gangstart.errors import GangstartError
 from gangstart.progress import Progress
 from gangstart.usage import Parser
@@ -79,6 +80,7 @@ def main(argv: list[str]) -> int:
             "seconds",
             exit_code=EXIT_USAGE,
         )
+    signal.signal(signal.SIGTERM, stop)
     scene = look(options, Commands(), job.environ())
     found = outcome.findings(scene)
     if options.json:
@@ -91,9 +93,15 @@ def main(argv: list[str]) -> int:
     return EXIT_OF[worst(one.verdict for one in found)]
 
 
+def stop(number: int, _frame: object) -> None:
+    """End in order, as at Ctrl-C: no job of ours stays."""
+    sys.exit(128 + number)
+
+
 def look(options: argparse.Namespace, tools: Tools, env: Mapping[str, str]) -> Scene:
     """Gather everything."""
     until = time.monotonic() + options.deadline
+    tools = Until(tools, until)
     name = env.get("SLURMD_NODENAME") or os.uname().nodename.partition(".")[0]
     calm = job.child_env(env, **QUIET)
     with Progress(sys.stderr, "doctor") as progress:
@@ -103,7 +111,7 @@ def look(options: argparse.Namespace, tools: Tools, env: Mapping[str, str]) -> S
             site=seen,
             env=calm,
             tools=tools,
-            in_job="SLURM_JOB_ID" in env,
+            in_job="SLURM_JOB_NODELIST" in env,
             srun=tuple(options.srun_arg),
             until=until,
             progress=progress.show,

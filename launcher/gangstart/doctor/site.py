@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -172,12 +173,16 @@ def error_of(argument: str) -> str:
 
 
 def read(tools: Tools, env: Mapping[str, str]) -> Site:
-    """Ask Slurm's commands, and read plugstack.conf."""
-    config = tools.run(["scontrol", "show", "config"], ASK_S, env)
-    table = ["sinfo", "--noheader", "--Node", "-O", ",".join(COLUMNS)]
-    nodes = tools.run(table, ASK_S, env)
-    version = tools.run(["srun", "--version"], ASK_S, env)
-    shown = tools.run(["srun", "--help"], ASK_S, env)
+    """Ask Slurm's commands, all at once: each may hang; and read plugstack.conf."""
+    asked = (
+        ["scontrol", "show", "config"],
+        ["sinfo", "--noheader", "--Node", "-O", ",".join(COLUMNS)],
+        ["srun", "--version"],
+        ["srun", "--help"],
+    )
+    with ThreadPoolExecutor(len(asked)) as pool:
+        answers = pool.map(lambda argv: tools.run(argv, ASK_S, env), asked)
+    config, nodes, version, shown = answers
     known = settings(config.out) if config.code == 0 else {}
     stack = stack_path(known)
     rows = tuple(plugstack.rows(stack))

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
+import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 GRACE_S = 3.0
+#: The second line of a command that was called wrongly: the one before says how.
+HINT = re.compile(r"Try ['\"].*['\"] for more information")
 
 
 class Answer(NamedTuple):
@@ -26,7 +30,8 @@ class Answer(NamedTuple):
         """Return why it failed in one line, "" if it did not."""
         if self.code == 0:
             return ""
-        lines = [line.strip() for line in self.err.splitlines() if line.strip()]
+        rows = (line.strip() for line in self.err.splitlines())
+        lines = [line for line in rows if line and not HINT.match(line)]
         return lines[-1] if lines else f"it ended with code {self.code}"
 
 
@@ -68,6 +73,20 @@ class Commands:
             end(popen)
             raise
         return Answer(popen.returncode, out, err)
+
+
+class Until(NamedTuple):
+    """The same, but none of them later than the whole may take."""
+
+    tools: Tools
+    until: float  # time.monotonic()
+
+    def run(
+        self, argv: Sequence[str], seconds: float, env: Mapping[str, str]
+    ) -> Answer:
+        """Run a program for so many seconds or as many as are left, at least 1."""
+        left = max(self.until - time.monotonic(), 1.0)
+        return self.tools.run(argv, min(seconds, left), env)
 
 
 def end(popen: subprocess.Popen[str]) -> tuple[str, str]:

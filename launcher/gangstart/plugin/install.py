@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import stat
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 EXIT_USAGE = 2
 PROBE_S = 15.0
+PLUGIN_BYTES_MAX = 64 << 20  # ours has half a MiB
 
 
 def add_place(made: Parser) -> None:
@@ -76,15 +79,16 @@ def install(options: argparse.Namespace, tools: Tools, env: Mapping[str, str]) -
     source = Path(options.plugin) if options.plugin else path.find(line_for(where))
     files = read_files(source, where)
     check_line(source, where, tools, env)
-    record = apply.load(where)
-    changes = plan.changes(where, files, site, record.files)
-    if options.files_only:
-        changes = [one for one in changes if one.mode == plan.PROGRAM]
-    refuse_foreign(changes, record, replace=options.replace)
-    show(changes, dry=options.dry_run)
-    if not options.dry_run:
-        remember_include(where, changes, record)
-        apply.carry_out(where, changes, record)
+    with contextlib.nullcontext() if options.dry_run else apply.alone(where):
+        record = apply.load(where)
+        changes = plan.changes(where, files, site, record.files)
+        if options.files_only:
+            changes = [one for one in changes if one.mode == plan.PROGRAM]
+        refuse_foreign(changes, record, replace=options.replace)
+        show(changes, dry=options.dry_run)
+        if not options.dry_run:
+            remember_include(where, changes, record)
+            apply.carry_out(where, changes, record)
     advise(where, changes)
     return 0
 
@@ -102,6 +106,11 @@ def read_files(plugin: Path, where: Place) -> plan.Files:
     """Read what is to be installed."""
     package = Path(gangstart.__file__).parent
     template = (package / "plugin" / plan.CONF).read_text()
+    told = plugin.stat()
+    if not stat.S_ISREG(told.st_mode) or told.st_size > PLUGIN_BYTES_MAX:
+        raise GangstartError(
+            f"plugin: {plugin} is no SPANK plugin: name another --plugin"
+        )
     commented = f"optional {stackfile.PLUGIN}\n"
     return plan.Files(
         plugin=plugin.read_bytes(),

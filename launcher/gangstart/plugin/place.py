@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from gangstart import plugstack, stackfile
 from gangstart.doctor import site
 from gangstart.errors import GangstartError
+from gangstart.plugin import image
 from gangstart.plugin import path as release
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ CLIENT_CONF = Path("/run/slurm/conf")
 INCLUDES_SENT = "23.11"
 CONFIGLESS = "enable_configless"
 EXIT_USAGE = 2
+EXAMPLES = {"--conf-dir": "/etc/slurm", "--libdir": "/usr/lib/gangstart"}
+WORD = re.compile(r"[^\s#\"'\\\x00-\x1f]+")
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,8 @@ class Place:
         return self.real(MANIFEST)
 
     def real(self, path: Path) -> Path:
-        """Return where a path of the machine is seen from here."""
-        return self.root / path.relative_to("/")
+        """Return where a path of the machine is seen from here, never outside."""
+        return image.below(self.root, path)
 
     @property
     def named(self) -> str:
@@ -78,19 +82,15 @@ class Wanted:
 
 def find(wanted: Wanted, tools: Tools, env: Mapping[str, str]) -> Place:
     """Ask Slurm where things are; what the user named is not asked for."""
-    root = Path(wanted.root).absolute()
+    root = root_of(wanted.root)
     told = {} if root != Path("/") else ask(tools, env)
     conf = wanted.conf_dir and Path(wanted.conf_dir) / stackfile.NAME
     stack = Path(conf) if conf else stack_of(root, told)
-    folder = told.get("plugindir", "").partition(":")[0]
-    plugin_dir = Path(folder) if folder.startswith("/") else debian_plugins(root)
+    first = told.get("plugindir", "").partition(":")[0]
+    plugin_dir = Path(first) if first.startswith("/") else debian_plugins(root)
     libdir = Path(wanted.libdir) if wanted.libdir else plugin_dir or LIBDIR
-    for what, path in (("--conf-dir", stack), ("--libdir", libdir)):
-        if not path.is_absolute():
-            raise GangstartError(
-                f"plugin: {what} {path} is no absolute path such as /etc/slurm",
-                exit_code=EXIT_USAGE,
-            )
+    for what, folder in (("--conf-dir", wanted.conf_dir), ("--libdir", wanted.libdir)):
+        check_folder(what, folder)
     version = told.get("slurm_version", "") or told.get("here", "")
     given = str(release.read(wanted.release)) if wanted.release else ""
     return Place(
@@ -101,6 +101,30 @@ def find(wanted: Wanted, tools: Tools, env: Mapping[str, str]) -> Place:
         line=given or site.line_of(version),
         configless=CONFIGLESS in told.get("slurmctldparameters", ""),
     )
+
+
+def root_of(given: str) -> Path:
+    """Return the machine's root; one that was left empty is not this folder."""
+    root = Path(given).absolute()
+    if given and root.is_dir():
+        return root
+    raise GangstartError(
+        f"plugin: --root {given!r} is no folder: name the one that holds the image",
+        exit_code=EXIT_USAGE,
+    )
+
+
+def check_folder(what: str, given: str) -> None:
+    """Refuse a folder that plugstack.conf could not name: words end at blanks there."""
+    if not given:
+        return
+    if not given.startswith("/") or "/../" in f"{given}/":
+        text = f"is no absolute path without .. such as {EXAMPLES[what]}"
+    elif not WORD.fullmatch(given):
+        text = "cannot be written into plugstack.conf: no blanks, quotes or '#'"
+    else:
+        return
+    raise GangstartError(f"plugin: {what} {given!r} {text}", exit_code=EXIT_USAGE)
 
 
 def ask(tools: Tools, env: Mapping[str, str]) -> dict[str, str]:
@@ -123,7 +147,7 @@ def stack_of(root: Path, told: Mapping[str, str]) -> Path:
         return paths[0]
     found = plugstack.candidates() if root == Path("/") else list(usual())
     for path in found:
-        folder = root / path.parent.relative_to("/")
+        folder = image.below(root, path.parent)
         if folder.is_dir() and path.parent != CLIENT_CONF:
             return path
     raise GangstartError(
@@ -139,6 +163,9 @@ def usual() -> tuple[Path, ...]:
 
 def debian_plugins(root: Path) -> Path | None:
     """Return the folder of Debian's and Ubuntu's Slurm plugins, if it is there."""
-    for found in sorted(root.glob("usr/lib/*/slurm-wlm")):
-        return Path("/") / found.relative_to(root)
+    lib = Path("/usr/lib")
+    for found in sorted(image.below(root, lib).glob("*-linux-*")):
+        folder = lib / found.name / "slurm-wlm"
+        if image.below(root, folder).is_dir():
+            return folder
     return None

@@ -84,7 +84,12 @@ def conf_changes(
     place: Place, template: str, site: Mapping[str, str], ours: Mapping[Path, str]
 ) -> list[Change]:
     """Write, or correct, the line in plugstack.conf or a file that it includes."""
-    listed = plugstack.ours(rows(place))
+    # Through a link it is found by another name than it was written by.
+    names = {place.real(path): path for path in ours}
+    listed = [
+        row._replace(path=names.get(place.real(row.path), row.path))
+        for row in plugstack.ours(rows(place))
+    ]
     if len(listed) > 1:
         where = " and ".join(map(str, listed))
         raise GangstartError(
@@ -133,13 +138,27 @@ def text_change(
         mode = match[1]
         kept |= dict(word.partition("=")[::2] for word in match[3].split())
     arguments = [f"{key}={value}" for key, value in {**kept, **site}.items()]
-    fresh = " ".join([mode, place.named, *arguments]) + "\n"
+    words = [mode, place.named, *arguments]
+    fresh = " ".join(words) + "\n"
     if found:
-        lines[found[0]] = fresh
+        lines[found[0]] = reworded(lines[found[0]], words)
     else:
         lines.append(fresh if not lines or lines[-1].endswith("\n") else "\n" + fresh)
     new = "".join(lines).encode(errors="surrogateescape")
     return Change(path, old, new, TEXT)
+
+
+def reworded(line: str, words: Sequence[str]) -> str:
+    """Return a line with other words; its comment and its end stay.
+
+    One that has these words already stays as it is, blanks and all.
+    """
+    before, sharp, comment = line.partition("#")
+    if before.split() == [*words]:
+        return line
+    body = line.rstrip("\r\n")
+    note = [sharp + comment.rstrip("\r\n")] if sharp else []
+    return " ".join([*words, *note]) + (line[len(body) :] or "\n")
 
 
 def rows(place: Place) -> list[plugstack.Row]:
@@ -161,8 +180,10 @@ def target_of(place: Place) -> Path:
 
 
 def comes_last(place: Place, target: Path) -> bool:
-    """Whether no container plugin would be read after this file."""
+    """Whether no container plugin would be read after this file, nor it twice."""
     order = list(sequence(place, target))
+    if order.count(target) > 1:
+        return False
     if target not in order:
         return True  # it gets an include line at the end
     behind = order[order.index(target) + 1 :]

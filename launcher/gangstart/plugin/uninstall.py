@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING
 
 from gangstart import job, plugstack, stackfile
 from gangstart.doctor.tools import Commands
+from gangstart.errors import GangstartError
 from gangstart.plugin import apply, place, plan
 from gangstart.plugin.install import add_place
 from gangstart.usage import Parser
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from gangstart.plugin.place import Place
 
 EXIT_LEFT = 1
+REQUIRED = "required"
 
 
 def parser() -> Parser:
@@ -45,20 +48,37 @@ def uninstall(options: argparse.Namespace, tools: Tools, env: Mapping[str, str])
     """Plan, show, do; say what is left."""
     wanted = place.Wanted(options.root, options.conf_dir)
     where = place.find(wanted, tools, env)
-    record = apply.load(where)
     left: list[str] = []
-    changes = [*includes(where, record), *files(where, record, left)]
-    if not changes:
-        sys.stdout.write("plugin: this command has installed nothing here\n")
-    for one in changes:
-        sys.stdout.write("".join(f"{line}\n" for line in plan.describe(one)))
-    if options.dry_run:
-        sys.stdout.write("nothing was changed (--dry-run)\n")
-    else:
-        finish(where, changes, record)
-        left += listed(where)
+    with contextlib.nullcontext() if options.dry_run else apply.alone(where):
+        record = apply.load(where)
+        changes = [*includes(where, record), *files(where, record, left)]
+        refuse_required(where, changes)
+        if not changes:
+            sys.stdout.write("plugin: this command has installed nothing here\n")
+        for one in changes:
+            sys.stdout.write("".join(f"{line}\n" for line in plan.describe(one)))
+        if options.dry_run:
+            sys.stdout.write("nothing was changed (--dry-run)\n")
+        else:
+            finish(where, changes, record)
+            left += listed(where)
     sys.stdout.write("".join(f"left: {line}\n" for line in left))
     return EXIT_LEFT if left else 0
+
+
+def refuse_required(where: Place, changes: list[plan.Change]) -> None:
+    """Keep the plugin's file while a line that stays would stop jobs without it."""
+    edited = {one.path for one in changes}
+    stay = [
+        row
+        for row in plugstack.ours(plan.rows(where))
+        if row.mode == REQUIRED and row.path not in edited
+    ]
+    if changes and stay:
+        raise GangstartError(
+            f"plugin: {stay[0]} says {REQUIRED}, and without the file no job would "
+            "start: this command did not write that line, so take it out first"
+        )
 
 
 def finish(where: Place, changes: list[plan.Change], record: apply.Record) -> None:
@@ -66,7 +86,7 @@ def finish(where: Place, changes: list[plan.Change], record: apply.Record) -> No
     for one in changes:
         path = where.real(one.path)
         if one.new is None:
-            path.unlink(missing_ok=True)
+            apply.remove(path)
         else:
             apply.write(path, one.new, one.mode)
     record.files.clear()
