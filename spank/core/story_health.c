@@ -10,6 +10,8 @@ struct sum {
     uint32_t nodes[GS_VERDICTS]; /* with such a verdict, GPUs or not */
     uint32_t untold;             /* nodes that said nothing in time */
     uint32_t all;                /* GPUs */
+    uint32_t without;            /* nodes that looked and have no GPU */
+    uint32_t without_node;       /* the first of them */
     enum gs_verdict worst;
     uint32_t worst_node;
 };
@@ -23,6 +25,8 @@ static struct sum add_up(const struct gs_gang *gang)
         enum gs_verdict verdict =
             health ? (enum gs_verdict)health->verdict : GS_UNKNOWN;
         sum.untold += !health;
+        if (health && health->none && !sum.without++)
+            sum.without_node = i;
         sum.nodes[verdict]++;
         for (unsigned v = 0; health && v < GS_VERDICTS; v++) {
             sum.gpus[v] += health->counts[v];
@@ -62,6 +66,13 @@ void gs_story_gpus(const struct gs_story *story, struct gs_strbuf *out)
     if (sum.worst == GS_OK) {
         if (sum.all)
             gs_strbuf_add(out, " · %u GPU%s ok", sum.all, sum.all == 1 ? "" : "s");
+        if (sum.all && sum.without == 1)
+            gs_strbuf_add(out, ", none on %s", gang->nodes[sum.without_node].name);
+        else if (sum.all && sum.without)
+            gs_strbuf_add(out,
+                          ", none on %u nodes (%s first)",
+                          sum.without,
+                          gang->nodes[sum.without_node].name);
         return;
     }
     gs_strbuf_add(out, " · ");

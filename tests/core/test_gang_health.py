@@ -176,6 +176,26 @@ def test_nodes_without_gpus_are_not_mentioned() -> None:
     assert "GPU" not in Story(made).start()
 
 
+@pytest.mark.parametrize(
+    ("without", "words"),
+    [
+        ([2], " · 16 GPUs ok, none on n3 "),
+        ([1, 2], " · 8 GPUs ok, none on 2 nodes (n2 first) "),
+    ],
+)
+def test_a_node_without_gpus_beside_others_that_have_some_is_named(
+    without: list[int], words: str
+) -> None:
+    made = gang(RECORD)
+    for node in range(3):
+        if node in without:
+            found(made, node, none=True, counts=[0, 0, 0, 0])
+        else:
+            found(made, node)
+    assert made.tick() == lib.GS_RELEASED
+    assert words in Story(made).start().splitlines()[0] + " "
+
+
 def test_the_report_has_every_node_and_what_the_wait_cost() -> None:
     made = gang(RECORD)
     made.tick()
