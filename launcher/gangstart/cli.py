@@ -34,10 +34,10 @@ class Command(Record):
     def load(self) -> Callable[[list[str]], int]:
         """Import the verb's module, and only that one; its function takes the rest."""
         module, _, function = self.target.partition(":")
-        gc.disable()  # an import makes no garbage, and is searched for it all the time
         loaded: Callable[[list[str]], int] = getattr(import_module(module), function)
-        gc.freeze()
-        gc.enable()
+        if not gc.isenabled():  # see main()
+            gc.freeze()
+            gc.enable()
         return loaded
 
 
@@ -108,8 +108,9 @@ def main(
 ) -> int:
     """Run the command line; every failure ends here in one sentence and a code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if argv is None:
+    if argv is None:  # this process is ours
         library_first()
+        gc.disable()  # an import makes no garbage, and is searched for it all the time
     speakable()
     try:
         code = dispatch(arguments, commands)
