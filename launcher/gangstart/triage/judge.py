@@ -64,6 +64,11 @@ BESIDE = 3  # of what checks found on the same node
 WASTED_S = 600.0  # less is what teardown takes
 FINE = {"COMPLETED", "RUNNING", "PENDING", "COMPLETING", ""}
 WENT_ON = "the program went on after it"
+#: Ends of a task: it did not come through.
+FATAL = (
+    *("task_exit", "task_signal", "mpirun_signal", "elastic_root", "slurm_end"),
+    "shell_killed",
+)
 #: What stays wrong however far the program comes.
 LASTING = {"THERMAL_STRAGGLER", "HOST_OOM"}
 #: Causes that a job which completed can still have.
@@ -85,7 +90,8 @@ def judge(facts: Facts) -> Verdict:
         if cause.events and cause.code not in LASTING:
             survived = all(facts.survived(e) for e in cause.events)
             cause.noise = cause.noise or (survived and WENT_ON) or ""
-    root = _fine(facts, causes) or root_of(facts, causes) or _nothing(facts)
+    root = _fine(facts, causes) or _through(facts, causes)
+    root = root or root_of(facts, causes) or _nothing(facts)
     verdict = _verdict(facts, root)
     _consequences(facts, verdict, root, causes)
     _ruled_out(facts, verdict, root, causes)
@@ -123,6 +129,30 @@ def _fine(facts: Facts, causes: list[Cause]) -> Cause | None:
     )
 
 
+def _through(facts: Facts, causes: list[Cause]) -> Cause | None:
+    """NO_FAILURE when only the program is heard, and it completed after all it said.
+
+    What is more than possible stays: what a program prints may come after its error.
+    """
+    done = facts.of("completed")[-1:]
+    if facts.state not in {"", "COMPLETED"} or not done or facts.of(*FATAL):
+        return None
+    live = [cause for cause in causes if not cause.noise]
+    said = [e for cause in live for e in cause.events]
+    source, order = done[0].place.source, done[0].order
+    if any(cause.confidence != Confidence.POSSIBLE for cause in live) or any(
+        e.place.source != source or e.order > order for e in said
+    ):
+        return None
+    return Cause(
+        "NO_FAILURE",
+        END,
+        done,
+        confidence=Confidence.POSSIBLE if said else Confidence.LIKELY,
+        what="the program says that it completed, and no fault is seen after it",
+    )
+
+
 def _known(seen: list[Event]) -> str:
     ranks = sorted({rank for e in seen if e.kind == "absent_task" for rank in e.ranks})
     if ranks:
@@ -138,17 +168,6 @@ def _nothing(facts: Facts) -> Cause:
             f"the job has not ended (Slurm says {state}), and no fault is seen so far"
         )
         return Cause("NO_FAILURE", END, what=what, confidence=Confidence.POSSIBLE)
-    if (
-        state in {"", "COMPLETED"}
-        and facts.of("completed")
-        and not facts.of("task_exit")
-    ):
-        return Cause(
-            "NO_FAILURE",
-            END,
-            facts.of("completed")[-1:],
-            what="the program says that it completed, and no fault is seen",
-        )
     seen = facts.of("absent_task") or facts.of(
         *("task_signal", "task_exit", "mpirun_signal", "elastic_root", "slurm_end"),
         "shell_killed",
