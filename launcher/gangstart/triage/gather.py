@@ -160,7 +160,7 @@ class Log:
 
     def _alive(self, text: str, line: int) -> None:
         """Keep a plain line as the newest of its rank."""
-        head = prefix.split(text, self.reading.nodes)
+        head, _ = self._head(text)
         rank = _number(head.rank, head.label, self.reading.rank)
         if rank is None or not head.text.strip():
             return
@@ -195,7 +195,7 @@ class Log:
         when = self._time(text)
         if when is not None:
             self.last_time = when
-        head = prefix.split(text, self.reading.nodes)
+        head, stamped = self._head(text)
         writer = writer_of(head)
         if when is not None:
             self._times[writer] = (line, when)
@@ -205,6 +205,17 @@ class Log:
         if opened is not None and self._traced(opened, writer, (head, line), rows):
             return
         self._match(head, line, when, rows)
+        if stamped and writer in self._open:
+            self._open[writer].stamped = True
+
+    def _head(self, text: str) -> tuple[prefix.Head, bool]:
+        """Take the prefixes off; whether a time that is not the program's was one."""
+        bare = prefix.unstamped(text, self.reading.nodes)
+        if bare is not None:
+            opened = self._open.get(writer_of(bare))
+            if prefix.belongs(bare) or (opened is not None and opened.stamped):
+                return bare, True
+        return prefix.split(text, self.reading.nodes), False
 
     def _summarised(self, text: str) -> bool:
         """Give the line to the open summary; True when it was its own."""

@@ -26,6 +26,13 @@ INNER_RANK = re.compile(
     r"\[(?:PG [^\]]*?)?Rank (\d+)\]|\[rank: ?(\d+)\]|\brank[ =:]{1,2}(\d+)\b"
     r"|\(rank (\d+)\)|\bRank (\d+):"
 )
+#: What ts, journald, docker --timestamps and Kubernetes (CRI) put before each line.
+STAMP = re.compile(
+    r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+    r"(?:Z|[+-]\d\d:?\d\d)?\]? (?:std(?:out|err) [FP] )?"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:[\w.-]+ [\w./-]+(?:\[\d+\])?: )?"
+)
+TRACEBACK = "Traceback (most recent call last)"
 #: Nodes as they may stand in a command that somebody copies: n7, fe80::1, n[007,019].
 HOST = re.compile(r"[A-Za-z0-9_][\w.:,\[\]-]{0,254}", re.ASCII)
 INNER_FRONT = 160
@@ -128,3 +135,18 @@ def split(text: str, nodes: frozenset[str] = frozenset()) -> Head:
         if inner:
             head.rank = int(next(group for group in inner.groups() if group))
     return head
+
+
+def unstamped(text: str, nodes: frozenset[str] = frozenset()) -> Head | None:
+    """The same without the time that something put before the line; None without one.
+
+    Only the program's own part says whether there was: see `belongs`.
+    """
+    found = STAMP.match(text)
+    return split(text[found.end() :], nodes) if found else None
+
+
+def belongs(head: Head) -> bool:
+    """Whether a line that follows a time is one of those that have none themselves."""
+    labels = (head.rank, head.label, head.local_rank)
+    return head.text.startswith(TRACEBACK) or any(one is not None for one in labels)

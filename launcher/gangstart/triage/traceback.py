@@ -28,6 +28,7 @@ class Traceback:
 
     line: int
     left: int = MAX_LINES
+    stamped: bool = False  # a time stands before each of its lines
     innermost: dict[str, str] = field(default_factory=dict)
     user: dict[str, str] = field(default_factory=dict)
 
