@@ -152,3 +152,13 @@ def version(cluster: Cluster) -> tuple[int, int]:
     words = cluster.run(["srun", "--version"]).stdout.split()
     major, minor, *_ = words[-1].split(".")
     return int(major), int(minor)
+
+
+def hurried(gang: Gang, job: str) -> None:
+    """Let a job that was put back into the queue start now, if it waits for its time.
+
+    Slurm makes it wait two minutes, and once more when its first run is cleaned up: so
+    this is called again and again.
+    """
+    if "BeginTime" in gang.run(["squeue", "-h", "-o", "%r", "-j", job]).out:
+        gang.run(["scontrol", "update", f"jobid={job}", "starttime=now"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cluster.gang import WAITING, Gang, refusal, until
+from cluster.launching import hurried
 from cluster.trouble import NEVER, job_id, sabotage
 from gangstart.cluster import Spec
 
@@ -147,9 +148,12 @@ def test_a_job_that_is_run_again_is_a_new_start(sabotaged: Gang) -> None:
     state = ["squeue", "-h", "-o", "%T", "-j", job]
     until(lambda: gang.run(state).out.strip() == "PENDING", "it to be queued again")
     assert gang.pids(WAITING) == {}
-    now = ["scontrol", "update", f"jobid={job}", "starttime=now"]
-    assert gang.run(now).code == 0
-    gang.until_waiting(1)
+
+    def again() -> bool:
+        hurried(gang, job)
+        return len(gang.pids(WAITING)) == 1
+
+    until(again, "its task to wait")
     late.touch()
     gang.quiet(60)
     text = out.read_text()

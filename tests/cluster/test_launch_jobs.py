@@ -15,6 +15,7 @@ from cluster.launching import (
     check_plain,
     check_started,
     check_world,
+    hurried,
     put_before_ours,
     rows_of,
     who,
@@ -190,11 +191,12 @@ def test_a_job_that_is_run_again_has_a_key_and_a_report_of_its_own(site: Gang) -
     ran = site.run(["sbatch", "--parsable", *options, script])
     assert ran.code == 0, ran.err
     job = ran.out.strip()
-    why = ["squeue", "-h", "-o", "%r", "-j", job]
-    until(lambda: "BeginTime" in site.run(why).out, "it to be queued again", 40)
-    now = ["scontrol", "update", f"jobid={job}", "starttime=now"]
-    assert site.run(now).code == 0
-    until(lambda: f"code {CODE}\n" in out.read_text(), "its second run", 60)
+
+    def ran_again() -> bool:
+        hurried(site, job)
+        return out.exists() and f"code {CODE}\n" in out.read_text()
+
+    until(ran_again, "its second run", 100)
     text = out.read_text()
     assert text.count("refused after") == 1
     assert text.count("gang-start: 2/2 tasks") == 1
