@@ -6,6 +6,7 @@ Each script ends by itself or waits for a file, so that nothing depends on speed
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gangstart.cluster import daemons
@@ -82,6 +83,27 @@ class Workload:
 
         until(there, f"{name} to be one of {states}", 100)
 
+    def hurry(self, name: str) -> None:
+        """Wait until a job that was requeued has begun again.
+
+        Slurm makes it wait two minutes, and once more when its first run is cleaned up.
+        """
+        job = str(self.ids[name])
+        shown = ("squeue", "-h", "-t", "all", "-o", "%T|%r|%S", "-j", job)
+        soon = ("scontrol", "update", f"JobId={job}", "StartTime=now+2")
+
+        def begun() -> bool:
+            state, reason, start = self.run(*shown).strip().split("|")
+            if state != "PENDING":
+                return state != "COMPLETING"
+            if reason != "BeginTime" or start == "N/A":
+                return False
+            if datetime.fromisoformat(start) > datetime.now() + timedelta(seconds=10):  # noqa: DTZ005 - Slurm's too has no zone
+                self.run(*soon, user="root")
+            return False
+
+        until(begun, f"{name} to begin again", 100)
+
 
 def ended(work: Workload) -> None:
     """Jobs that end one way or another, all of them waited for."""
@@ -99,10 +121,7 @@ def ended(work: Workload) -> None:
     work.run("scancel", str(work.ids["held"]), user="root")
     (work.folder / "go").touch()
     work.run("scontrol", "requeue", str(work.ids["again"]), user="root")
-    # Slurm would wait two minutes before it runs again.
-    work.wait("again", ["PENDING"])
-    again = str(work.ids["again"])
-    work.run("scontrol", "update", f"JobId={again}", "StartTime=now+2", user="root")
+    work.hurry("again")
     done = ("COMPLETED", "FAILED", "CANCELLED")
     for name in ("ok", "bad", "seg", "array", "het", "canc", "held", "again"):
         work.wait(name, done)
