@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 DIST = ROOT / "dist"
 VERSION = re.findall(r'^version = "(.+)"$', text(ROOT / "pyproject.toml"), re.M)[0]
 #: What the packages depend on, and the Slurm that they are for.
-NEEDED = "python3,python3-cffi-backend,python3-rich,slurm-client,slurmd,mawk"
+NEEDED = (
+    "python3,python3-cffi-backend,python3-jinja2,python3-rich,slurm-client,slurmd,mawk"
+)
 #: Made by dpkg itself.
 LOGS = ("var/lib/dpkg/", "var/log/", "var/cache/")
 
@@ -49,7 +52,8 @@ def base() -> Path:
     """A Debian with Slurm's commands and Python, and nothing of ours; kept."""
     if os.getuid() != 0 or shutil.which("mmdebstrap") is None:
         pytest.skip("needs root and mmdebstrap (apt-get install mmdebstrap)")
-    folder = Path("/var/cache/gangstart/roots/packages-bookworm")
+    key = sha256(NEEDED.encode()).hexdigest()[:12]  # another list is another root
+    folder = Path(f"/var/cache/gangstart/roots/packages-bookworm-{key}")
     if not (folder / "usr/bin/srun").exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
