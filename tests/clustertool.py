@@ -57,9 +57,13 @@ def tool(
 
 
 def start_up(name: str, env: dict[str, str]) -> subprocess.Popen[str]:
-    """Begin `gangstart cluster up` without waiting for it."""
+    """Begin `gangstart cluster up` without waiting for it.
+
+    Signals are as a shell in a terminal has them: one in the background ignores SIGINT.
+    """
+    plain = ["env", "--default-signal"]
     return subprocess.Popen(
-        [*COMMAND, "up", "--name", name, *slurmroot.options()],
+        [*plain, *COMMAND, "up", "--name", name, *slurmroot.options()],
         env=env,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
