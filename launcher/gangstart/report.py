@@ -88,17 +88,10 @@ def parser() -> Parser:
         "step", nargs="?", metavar="JOB[.STEP]", help="as squeue -s shows"
     )
     made.add_argument("--file", metavar="FILE", help="read this report")
-    made.add_argument("--archive", metavar="DIR", help="look only below this folder")
-    made.add_argument("--cluster", metavar="NAME", help="only reports of this cluster")
-    made.add_argument("--spool", metavar="DIR", help="in place of /run/gangstart")
+    report_find.add_options(made)
     made.add_argument("--all", action="store_true", help="show every node")
     made.add_argument("--json", action="store_true", help="print the report as stored")
-    made.add_argument(
-        "--html",
-        metavar="FILE",
-        help="also write one page with pictures that needs no network; - is standard "
-        "output, and nothing else is printed",
-    )
+    write.add_option(made)
     return made
 
 

@@ -17,6 +17,7 @@ from gangstart import job, plugstack
 from gangstart.errors import GangstartError
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
     from collections.abc import Iterable, Iterator, Mapping
 
 SPOOL = Path("/run/gangstart")
@@ -267,12 +268,25 @@ def refuse_empty(given: Mapping[str, str | None]) -> None:
             )
 
 
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options that say where to look: the arguments of `places`."""
+    add = parser.add_argument
+    add(
+        "--archive",
+        metavar="DIR",
+        help="in place of plugstack.conf's archive and of your own copies",
+    )
+    add("--spool", metavar="DIR", help="in place of /run/gangstart")
+    add("--cluster", metavar="NAME", help="only start reports of this cluster")
+
+
 def places(
     archive: str | None, spool: str | None, cluster: str | None = None
 ) -> Places:
-    """Where to look: only below an archive that was named, else in all places.
+    """Where to look: in the spool and below the archive.
 
-    Those are what this machine's plugstack.conf says, the spool and own copies.
+    An archive that is named stands for that of this machine's plugstack.conf and for
+    the user's own copies.
 
     Raises:
         GangstartError: the archive is no folder, or a name is empty.

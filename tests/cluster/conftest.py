@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import slurmroot
-from cluster.fakegpus import Gpus
+from cluster.fakegpus import Gpus, equipped
 from cluster.gang import Gang, Watch
 from gangstart import job
 from gangstart.cluster import Cluster, Spec, daemons, lifecycle
@@ -231,9 +231,5 @@ def fake_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def gpus(gang: Gang, fake_library: Path) -> Iterator[Gpus]:
     """Give every node two sound GPUs, and the plugin a probe that finds them."""
-    folder = gang.folder / "gpu"
-    folder.mkdir()
-    probe = gang.cluster.directory / "plugin" / "gangstart-probe"
-    made = Gpus(folder, fake_library, probe)
-    with gang.plugstack(f"{{ours}} {made.arguments}"):
+    with equipped(gang, fake_library) as made:
         yield made

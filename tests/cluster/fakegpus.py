@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from typing import TYPE_CHECKING
 
 from nvml.wellnode import make_well
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from cluster.gang import Gang
 
 NODES = ("n1", "n2", "n3", "n4")
 
@@ -55,3 +59,17 @@ class Gpus:
     def arguments(self) -> str:
         """What plugstack.conf says."""
         return f"probe={self.probe} conf={self.conf}"
+
+
+@contextlib.contextmanager
+def equipped(gang: Gang, library: Path, words: str = "") -> Iterator[Gpus]:
+    """Give every node two sound GPUs, and the plugin a probe that finds them.
+
+    `words`: more arguments in plugstack.conf.
+    """
+    folder = gang.folder / "gpu"
+    folder.mkdir()
+    probe = gang.cluster.directory / "plugin" / "gangstart-probe"
+    made = Gpus(folder, library, probe)
+    with gang.plugstack(f"{{ours}} {made.arguments} {words}".rstrip()):
+        yield made

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import slurmroot
-from cluster.fakegpus import Gpus
+from cluster.fakegpus import Gpus, equipped
 from cluster.gang import Gang, until
 from cluster.test_library import PATHS, python_of
 from gangstart.cluster import Spec
@@ -42,11 +42,7 @@ def site(shared: Gang, afresh: Callable[[Gang], Gang]) -> Gang:
 @pytest.fixture
 def sick(site: Gang, fake_library: Path) -> Iterator[Gpus]:
     """Nodes with two sound GPUs each, for a test to make one sick."""
-    folder = site.folder / "gpu"
-    folder.mkdir()
-    probe = site.cluster.directory / "plugin" / "gangstart-probe"
-    made = Gpus(folder, fake_library, probe)
-    with site.plugstack(f"{{ours}} {made.arguments} hooks=record"):
+    with equipped(site, fake_library, "hooks=record") as made:
         yield made
 
 

@@ -87,7 +87,7 @@ def open_folder(base: Path, names: Sequence[str]) -> int:
             os.close(fd)
             fd = below
             refuse_strangers(fd, path, stat.S_ISDIR)
-    except BaseException:
+    except BaseException:  # whatever it is, the descriptor is nobody's
         os.close(fd)
         raise
     return fd

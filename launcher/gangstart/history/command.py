@@ -63,9 +63,7 @@ def parser() -> Parser:
         default=LATE_S,
         help="how long after the others' median is late (default: %(default)g)",
     )
-    made.add_argument("--archive", metavar="DIR", help="look only below this folder")
-    made.add_argument("--spool", metavar="DIR", help="in place of /run/gangstart")
-    made.add_argument("--cluster", metavar="NAME", help="only starts of this cluster")
+    report_find.add_options(made)
     made.add_argument(
         "--deadline",
         metavar="SECONDS",

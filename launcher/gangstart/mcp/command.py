@@ -29,8 +29,7 @@ def parser() -> Parser:
         "user who runs it, and ends when stdin does. Needs gangstart[mcp].",
         epilog="How to register it: docs/agents.md.",
     )
-    made.add_argument("--archive", metavar="DIR", help="where start reports are kept")
-    made.add_argument("--spool", metavar="DIR", help="in place of /run/gangstart")
+    report_find.add_options(made)
     promoptions.add(made)
     return made
 
@@ -73,5 +72,5 @@ def site_of(options: Namespace) -> Site:
     """
     from gangstart.mcp.call import Site  # noqa: PLC0415 - not for --help
 
-    places = report_find.places(options.archive, options.spool)
+    places = report_find.places(options.archive, options.spool, options.cluster)
     return Site(places, promoptions.server(options), options.spool or "")

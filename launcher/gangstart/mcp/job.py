@@ -64,7 +64,7 @@ def found(call: Call) -> tuple[Path, str]:
             if text is None or "." in text:
                 raise
     for wanted in numbers(call, text):
-        with contextlib.suppress(GangstartError):
+        with contextlib.suppress(GangstartError):  # kept under another number
             return report_find.find(wanted, places)
     raise GangstartError(
         f"report: there is no start report of job {text}: looked at {places}"

@@ -7,11 +7,25 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gangstart.errors import GangstartError
 
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
 STDOUT = "-"
 EXIT_USAGE = 2
+
+
+def add_option(parser: ArgumentParser) -> None:
+    """Add --html to a verb's command line."""
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="also write one page with pictures that needs no network; - is standard "
+        "output, and nothing else is printed",
+    )
 
 
 def check(verb: str, target: str, *, json: bool) -> None:
@@ -74,7 +88,7 @@ def replace(path: Path, data: bytes) -> None:
             os.umask(mask)
             os.fchmod(file.fileno(), 0o666 & ~mask)
         Path(made).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
+    except BaseException:  # Ctrl-C too leaves nothing behind
+        with contextlib.suppress(OSError):  # why it could not be written is told
             Path(made).unlink()
         raise

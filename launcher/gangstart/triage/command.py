@@ -63,11 +63,7 @@ def parser() -> Parser:
         default=byjob.DEADLINE_S,
         help="answer by then, with what there is (default: %(default)g)",
     )
-    made.add_argument("--archive", metavar="DIR", help="where start reports are kept")
-    made.add_argument("--spool", metavar="DIR", help="in place of /run/gangstart")
-    made.add_argument(
-        "--cluster", metavar="NAME", help="only start reports of this cluster"
-    )
+    report_find.add_options(made)
     promoptions.add(made)
     made.add_argument(
         "--log",
@@ -99,12 +95,7 @@ def parser() -> Parser:
         help="the start report (start.json): which rank ran where, clocks",
     )
     made.add_argument("--json", action="store_true", help="docs/triage.schema.json")
-    made.add_argument(
-        "--html",
-        metavar="FILE",
-        help="also write one page with pictures that needs no network; - is standard "
-        "output, and nothing else is printed",
-    )
+    write.add_option(made)
     return made
 
 
